@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <verbena/memory/rights.hpp>
+#include <verbena/memory/view.hpp>
+#include <verbena/verbs/memory_region.hpp>
+
+namespace verbena {
+
+/// The flags memory with these rights is registered with on a device. iWARP reads write into the
+/// local sink as if the peer did, so writable memory carries remote write there (RFC 5040).
+inline int registration_flags(rights of, bool iwarp) noexcept {
+  const bool read_sink = iwarp && allows(of, rights::local_write);
+  return access_flags(read_sink ? of | rights::remote_write : of);
+}
+
+/// Registers the user's own memory for as long as this lives. Move-only. The memory is the
+/// user's: it must outlive this object and every work request on it. Read-only memory (const T)
+/// can be a source or remote-readable.
+template <class T, rights Rights>
+class registration {
+ public:
+  static_assert(!std::is_const_v<T> || !allows(Rights, rights::local_write),
+                "const memory can only be a source or remote_readable: this role writes to it");
+  using element_type = T;
+  static constexpr rights granted = Rights;
+
+  /// Errors: those of ibv_reg_mr, with size and limit; errc::not_supported for atomics on iWARP.
+  static result<registration> create(const verbs::protection_domain& domain, std::span<T> memory) {
+    const verbs::device& on = domain.device();
+    if (allows(Rights, rights::remote_atomic) && on.is_iwarp()) {
+      return error{errc::not_supported, "remote atomics on " + on.name() + " (iWARP)"};
+    }
+    if (memory.empty()) {
+      return system_failure(EINVAL, "cannot register an empty span");
+    }
+    void* address = const_cast<std::remove_const_t<T>*>(memory.data());
+    BOOST_OUTCOME_TRY(auto region,
+                      verbs::memory_region::create(domain, address, memory.size_bytes(),
+                                                   registration_flags(Rights, on.is_iwarp())));
+    return registration{memory, std::move(region), domain.id()};
+  }
+
+  verbena::view<T, Rights> view() const noexcept {
+    const ibv_mr* native = region_.native_handle();
+    return {elements_, lkey{native == nullptr ? 0 : native->lkey}, native == nullptr ? 0 : domain_};
+  }
+
+  /// The key the peer uses; for descriptors.
+  rkey remote_key() const noexcept { return rkey{region_.native_handle()->rkey}; }
+
+  T* data() const noexcept { return elements_.data(); }
+  std::size_t size() const noexcept { return elements_.size(); }
+  std::span<T> elements() const noexcept { return elements_; }
+  ibv_mr* native_handle() const noexcept { return region_.native_handle(); }
+
+  /// Deregisters now. Errors: the errno of ibv_dereg_mr; the registration then stays.
+  result<void> close() {
+    BOOST_OUTCOME_TRY(region_.close());
+    elements_ = {};
+    return success();
+  }
+
+  registration(registration&& other) noexcept
+      : elements_{std::exchange(other.elements_, {})},
+        region_{std::move(other.region_)},
+        domain_{other.domain_} {}
+  registration& operator=(registration&& other) noexcept {
+    elements_ = std::exchange(other.elements_, {});
+    region_ = std::move(other.region_);
+    domain_ = other.domain_;
+    return *this;
+  }
+  ~registration() = default;
+
+ private:
+  registration(std::span<T> elements, verbs::memory_region region, std::uint32_t domain) noexcept
+      : elements_{elements}, region_{std::move(region)}, domain_{domain} {}
+
+  std::span<T> elements_;
+  verbs::memory_region region_;
+  std::uint32_t domain_;
+};
+
+}  // namespace verbena

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <verbena/verbs/protection_domain.hpp>
+
+namespace verbena::verbs {
+
+/// Owner of a queue pair. Move-only; keeps its protection domain and completion queue.
+class queue_pair {
+ public:
+  queue_pair() = default;
+
+  /// Creates one as `asked` says; `asked.cap` holds what was granted afterwards.
+  /// `queues` keeps the completion queues named in `asked`.
+  static result<queue_pair> create(const protection_domain& domain, ibv_qp_init_attr& asked,
+                                   std::shared_ptr<const void> queues) {
+    const control_table& calls = domain.device().table();
+    const ibv_qp_cap wanted = asked.cap;
+    errno = 0;
+    ibv_qp* native = calls.create_qp(domain.native_handle(), &asked);
+    BOOST_OUTCOME_TRY(checked(null_errno(native), [&] {
+      return "cannot create a queue pair on " + domain.device().name() + " with " +
+             std::to_string(wanted.max_send_wr) + " send and " + std::to_string(wanted.max_recv_wr) +
+             " receive requests, " + std::to_string(wanted.max_send_sge) + " and " +
+             std::to_string(wanted.max_recv_sge) + " pieces each, " +
+             std::to_string(wanted.max_inline_data) + " bytes inline";
+    }));
+    queue_pair made;
+    made.state_ = std::make_shared<object<ibv_qp>>(
+        native, calls, "queue pair",
+        [](const control_table& table, ibv_qp* held) { return returned_errno(table.destroy_qp(held)); },
+        object<ibv_qp>::parents{domain.keep(), std::move(queues)});
+    return made;
+  }
+
+  /// One transition; all or nothing (ibv_modify_qp(3)). Errors: the errno, with `step`.
+  result<void> modify(ibv_qp_attr attributes, int mask, const char* step) const {
+    errno = 0;
+    const int number =
+        returned_errno(state_->table().modify_qp(state_->native(), &attributes, mask));
+    return checked(number, [&] {
+      return "cannot move queue pair " + std::to_string(state_->native()->qp_num) + " to " + step;
+    });
+  }
+
+  /// To ERR: everything outstanding completes as flushed.
+  result<void> fail() const {
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_ERR;
+    return modify(attributes, IBV_QP_STATE, "ERR");
+  }
+
+  ibv_qp* native_handle() const noexcept { return state_ ? state_->native() : nullptr; }
+
+  /// Destroys now; on failure it stays.
+  result<void> close() { return close_shared(state_, "queue pair"); }
+
+ private:
+  std::shared_ptr<object<ibv_qp>> state_;
+};
+
+}  // namespace verbena::verbs
