@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <verbena/verbs/ibverbs.hpp>
+#include <verbena/verbs/status.hpp>
+
+namespace verbena {
+
+/// Positions of one work queue. They count up modulo 2^32; a wr_id carries the low 16 bits, which
+/// is why no queue may be deeper than 2^15.
+struct work_queue_positions {
+  static constexpr std::uint32_t depth_limit = 1U << 15;
+
+  std::uint32_t posted = 0;
+  std::uint32_t retired = 0;
+  std::uint32_t capacity = 0;  ///< 0 once the queue pair has failed
+
+  constexpr std::uint32_t outstanding() const noexcept { return posted - retired; }
+  constexpr bool has_room(std::uint32_t requests) const noexcept {
+    return outstanding() + requests <= capacity;
+  }
+
+  /// Retires everything up to `position` and returns how many that were; a position that is
+  /// already retired retires none. Requests complete in order, unsignaled ones with a later one.
+  constexpr std::uint32_t retire(std::uint16_t position) noexcept {
+    const auto step = static_cast<std::uint16_t>(position + 1U - retired);
+    if (step > outstanding()) return 0;
+    retired += step;
+    return step;
+  }
+};
+
+/// All that post and poll touch of a queue pair: one cache line in the table of its completion
+/// queue, where it stays while the connection object moves.
+struct alignas(64) queue_pair_state {
+  ibv_qp* queue_pair = nullptr;
+  std::byte** receive_data = nullptr;  ///< by position: where the receive's only piece lies
+  work_queue_positions sends;
+  work_queue_positions receives;
+  std::uint32_t receive_mask = 0;
+  std::uint32_t owner = 0;  ///< place in the table, generation above it
+  std::uint32_t domain = 0;
+  std::uint32_t max_message = 0;  ///< bytes
+  std::uint16_t unsignaled = 0;   ///< sends since the last signaled one
+  std::uint16_t signal_window = 1;
+  status failure = status::success;  ///< of the request that failed first
+  bool attached = false;
+
+  constexpr bool broken() const noexcept { return failure != status::success; }
+
+  /// After the first failure nothing more may be posted: the room is gone, so the check that
+  /// finds a full queue finds this too.
+  constexpr void fail(status why) noexcept {
+    if (failure == status::success) failure = why;
+    sends.capacity = 0;
+    receives.capacity = 0;
+  }
+};
+
+static_assert(sizeof(queue_pair_state) == 64);
+
+}  // namespace verbena

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstdint>
+
+#include <verbena/operation/operation.hpp>
+
+namespace verbena {
+
+/// What a wr_id holds. The word is written when a request is posted and is all that is believed
+/// of its completion:
+///   63..40 token | 39..36 operation | 35..32 generation | 31..16 owner | 15..0 position
+struct work_request_id {
+  static constexpr std::uint32_t token_limit = std::uint32_t{1} << 24;
+  static constexpr std::uint32_t owner_mask = 0xf'ffff;
+
+  std::uint64_t word;
+
+  /// `owner` is a queue pair's place in its completion queue with the place's generation above it.
+  static constexpr work_request_id make(operation of, std::uint32_t owner, std::uint32_t position,
+                                        std::uint32_t token) noexcept {
+    return {(std::uint64_t{token} << 40) | (std::uint64_t{static_cast<std::uint8_t>(of)} << 36) |
+            (std::uint64_t{owner} << 16) | (position & 0xffffU)};
+  }
+
+  constexpr std::uint32_t token() const noexcept { return static_cast<std::uint32_t>(word >> 40); }
+  constexpr operation what() const noexcept { return static_cast<operation>((word >> 36) & 0xf); }
+  constexpr std::uint32_t owner() const noexcept {
+    return static_cast<std::uint32_t>(word >> 16) & owner_mask;
+  }
+  constexpr std::uint32_t place() const noexcept { return owner() & 0xffffU; }
+  constexpr std::uint16_t position() const noexcept { return static_cast<std::uint16_t>(word); }
+};
+
+}  // namespace verbena
