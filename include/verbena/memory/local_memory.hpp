@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <utility>
+
 #include <verbena/memory/view.hpp>
 
 namespace verbena {

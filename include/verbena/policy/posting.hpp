@@ -23,7 +23,7 @@ struct accepted {
 template <class P>
 concept posting_policy = requires(typename P::template chain<2, 3>& chain, ibv_qp* queue_pair) {
   requires std::constructible_from<typename P::template chain<2, 3>, ibv_qp*>;
-  { chain.submit() } -> std::same_as<accepted>;
+  { chain.submit(queue_pair) } -> std::same_as<accepted>;
 };
 
 }  // namespace verbena

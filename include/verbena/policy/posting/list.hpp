@@ -17,7 +17,7 @@ struct list {
   class chain {
    public:
     // The arrays stay uninitialised: each field that the provider reads is written once, by add().
-    [[gnu::always_inline]] explicit chain(ibv_qp* queue_pair) noexcept : queue_pair_{queue_pair} {}
+    [[gnu::always_inline]] explicit chain(ibv_qp*) noexcept {}
 
     template <std::size_t Index, std::size_t FirstPiece, class Request>
     [[gnu::always_inline]] void add(const Request& request, std::uint64_t id, bool signaled) noexcept {
@@ -42,16 +42,19 @@ struct list {
       }
     }
 
-    /// A provider may return 0 and still name a request it refused (siw): the pointer decides.
-    [[gnu::always_inline]] accepted submit() noexcept {
+    [[gnu::always_inline]] accepted submit(ibv_qp* queue_pair) {
       ibv_send_wr* refused = nullptr;
-      const int value = ibv_post_send(queue_pair_, requests_.data(), &refused);
+      const int value = ibv_post_send(queue_pair, requests_.data(), &refused);
       if (value == 0 && refused == nullptr) [[likely]] return {Requests, 0};
-      const auto count = refused == nullptr ? 0 : refused - requests_.data();
-      return {static_cast<std::uint32_t>(count), value == 0 ? EINVAL : verbs::returned_errno(value)};
+      return stopped_at(refused == nullptr ? 0 : refused - requests_.data(), value);
     }
 
    private:
+    /// A provider may return 0 and still name a request it refused (siw): the pointer decides.
+    [[gnu::cold, gnu::noinline]] static accepted stopped_at(std::ptrdiff_t count, int value) noexcept {
+      return {static_cast<std::uint32_t>(count), value == 0 ? EINVAL : verbs::returned_errno(value)};
+    }
+
     static constexpr ibv_wr_opcode opcode(operation of) noexcept {
       switch (of) {
         case operation::read: return IBV_WR_RDMA_READ;
@@ -61,7 +64,6 @@ struct list {
       }
     }
 
-    ibv_qp* queue_pair_;
     std::array<ibv_send_wr, Requests> requests_;
     std::array<ibv_sge, Pieces> entries_;
   };

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include <verbena/memory/remote_region.hpp>
+#include <verbena/memory/rights.hpp>
+#include <verbena/operation/request.hpp>
+
+namespace verbena {
+
+template <class T>
+inline constexpr bool is_remote_region = false;
+template <class T, rights Rights>
+inline constexpr bool is_remote_region<remote_region<T, Rights>> = true;
+
+/// Whether a request has the members of an operation of this library.
+template <class Request>
+concept work_request = requires {
+  { Request::what } -> std::convertible_to<operation>;
+  { Request::piece_count } -> std::convertible_to<std::size_t>;
+  { Request::local_rights } -> std::convertible_to<rights>;
+};
+
+template <work_request Request>
+constexpr rights remote_rights_of() noexcept {
+  if constexpr (Request::one_sided) {
+    return std::remove_cvref_t<decltype(std::declval<Request>().remote())>::granted;
+  } else {
+    return rights{};
+  }
+}
+
+/// Whether an operation writes to its local memory.
+constexpr bool fills_local(operation of) noexcept {
+  return of == operation::receive || of == operation::read;
+}
+
+/// What the peer's region must grant for an operation.
+constexpr rights remote_needs(operation of) noexcept {
+  if (of == operation::read) return rights::remote_read;
+  if (of == operation::write) return rights::remote_write;
+  return {};
+}
+
+/// Refuses an operation that can not work on a connection with these policies, in one sentence.
+/// `post` instantiates it; can_post is its twin for `requires`.
+template <class Request, class Policies>
+struct legal {
+  static constexpr operation what = Request::what;
+  using transport = typename Policies::transport;
+
+  static_assert(transport::carries(what) || what != operation::read,
+                "READ needs transport::rc; uc carries send and write, ud carries send");
+  static_assert(transport::carries(what) || what != operation::write,
+                "WRITE needs transport::rc or uc; ud carries send");
+  static_assert(transport::carries(what) || what == operation::read || what == operation::write,
+                "this transport does not carry the operation: see its carries()");
+  static_assert(!fills_local(what) || allows(Request::local_rights, rights::local_write),
+                "RECEIVE and READ write to their local memory: give it the role sink, remote_writable or "
+                "remote_atomic instead of source or remote_readable");
+  static_assert(what != operation::read || allows(remote_rights_of<Request>(), rights::remote_read),
+                "READ needs a remote region with the right remote_read: its owner must give it the role "
+                "remote_readable");
+  static_assert(what != operation::write || allows(remote_rights_of<Request>(), rights::remote_write),
+                "WRITE needs a remote region with the right remote_write: its owner must give it the role "
+                "remote_writable");
+  static_assert(Request::asks_signal || Policies::signaling::by_request || what == operation::receive,
+                "unsignaled() needs signaling::per_operation: this connection's policy chooses itself");
+  static_assert(Request::asks_signal || what != operation::receive,
+                "a RECEIVE always completes: unsignaled() is for send, read and write");
+};
+
+/// Whether every operation of a post is legal on a connection with these policies, and all of
+/// them go to the same queue.
+template <class Policies, class... Requests>
+concept can_post =
+    (work_request<Requests> && ...) && sizeof...(Requests) > 0 &&
+    (((Requests::what == operation::receive) && ...) || ((Requests::what != operation::receive) && ...)) &&
+    ((Policies::transport::carries(Requests::what) &&
+      (!fills_local(Requests::what) || allows(Requests::local_rights, rights::local_write)) &&
+      allows(remote_rights_of<Requests>(), remote_needs(Requests::what)) &&
+      (Requests::asks_signal || (Policies::signaling::by_request && Requests::what != operation::receive))) &&
+     ...);
+
+/// Instantiates legal for each request, and says why receives and sends do not mix.
+template <class Policies, class... Requests>
+struct legal_chain {
+  static_assert(sizeof...(Requests) > 0, "post needs at least one operation");
+  static_assert((work_request<Requests> && ...),
+                "post takes operations: send, receive, read or write");
+  static_assert(((Requests::what == operation::receive) && ...) ||
+                    ((Requests::what != operation::receive) && ...),
+                "receives go to another queue than sends, reads and writes: use one post for each");
+  static constexpr bool value = (sizeof(legal<Requests, Policies>) + ...) != 0;
+};
+
+}  // namespace verbena

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <verbena/chain/polled.hpp>
+#include <verbena/connection/completion_waiter.hpp>
+#include <verbena/connection/handlers.hpp>
+#include <verbena/connection/queue_pair_state.hpp>
+#include <verbena/operation/read.hpp>
+#include <verbena/operation/receive.hpp>
+#include <verbena/operation/send.hpp>
+#include <verbena/operation/write.hpp>
+#include <verbena/policy/completion.hpp>
+#include <verbena/verbs/completion_channel.hpp>
+#include <verbena/verbs/device.hpp>
+
+namespace verbena {
+
+/// How large a completion queue is.
+struct completion_queue_options {
+  /// Room for completions: the depths of all queues that are attached, sends and receives, since
+  /// on a failure unsignaled requests complete too.
+  std::uint32_t entries = 256;
+  /// How many connections may be attached at a time, at most 65536.
+  std::uint32_t connections = 1;
+};
+
+/// What a completion queue shares with the connections attached to it: the queue itself, the
+/// table of their states, and the waiting. Lives until the last of them is gone.
+template <completion_policy Completion>
+class completion_queue_core {
+  struct token {};  // makes the constructor the library's own though make_shared calls it
+
+ public:
+  using clock = std::chrono::steady_clock;
+
+  static result<std::shared_ptr<completion_queue_core>> create(const verbs::device& on,
+                                                               completion_queue_options asked,
+                                                               verbs::completion_channel channel) {
+    if (asked.entries == 0 || asked.entries > static_cast<std::uint32_t>(on.attributes().max_cqe)) {
+      return error{errc::capacity, "a completion queue of " + std::to_string(asked.entries) +
+                                       " entries; " + on.name() + " allows 1 to " +
+                                       std::to_string(on.attributes().max_cqe)};
+    }
+    if (asked.connections == 0 || asked.connections > 0x1'0000) {
+      return error{errc::capacity, "a completion queue for " + std::to_string(asked.connections) +
+                                       " connections; 1 to 65536 are possible"};
+    }
+    if (Completion::uses_channel && channel.native_handle() == nullptr) {
+      BOOST_OUTCOME_TRY(channel, verbs::completion_channel::create(on));
+    }
+    auto made = std::make_shared<completion_queue_core>(token{}, on, asked, channel);
+    BOOST_OUTCOME_TRY(verbs::checked(made->waiter_.made(), [] {
+      return std::string{"cannot make the stop signal of a completion queue"};
+    }));
+    errno = 0;
+    ibv_cq* native = on.table().create_cq(on.native_handle(), static_cast<int>(asked.entries),
+                                          &made->waiter_, channel.native_handle(), 0);
+    BOOST_OUTCOME_TRY(verbs::checked(verbs::null_errno(native), [&] {
+      return "cannot create a completion queue of " + std::to_string(asked.entries) +
+             " entries on " + on.name();
+    }));
+    made->queue_.emplace(native, on.table(), "completion queue",
+                         [](const verbs::control_table& table, ibv_cq* held) {
+                           return verbs::returned_errno(table.destroy_cq(held));
+                         },
+                         verbs::object<ibv_cq>::parents{on.keep(), channel.keep()});
+    made->waiter_.watch(native);
+    return made;
+  }
+
+  completion_queue_core(token, const verbs::device& on, completion_queue_options asked,
+                        const verbs::completion_channel& channel)
+      : waiter_{on.table(), channel.native_handle()},
+        states_{std::make_unique<queue_pair_state[]>(std::bit_ceil(asked.connections))},
+        place_mask_{std::bit_ceil(asked.connections) - 1},
+        connections_{asked.connections} {
+    left_.reserve(Completion::batch);
+    for (std::uint32_t i = 0; i < asked.connections; ++i) states_[i].owner = i;
+  }
+  ~completion_queue_core() {
+    if (queue_) waiter_.acknowledge();
+  }
+
+  ibv_cq* native() const noexcept { return queue_->native(); }
+  completion_waiter& waiter() noexcept { return waiter_; }
+  std::uint32_t entries() const noexcept { return static_cast<std::uint32_t>(native()->cqe); }
+  std::uint32_t reserved() const noexcept { return reserved_; }
+
+  /// A place for a queue pair whose queues hold `depth` requests together. Errors: errc::capacity.
+  result<queue_pair_state*> attach(std::uint32_t depth) {
+    if (depth > entries() - reserved_) {
+      return error{errc::capacity, "a queue pair of " + std::to_string(depth) +
+                                       " requests on a completion queue of " +
+                                       std::to_string(entries()) + " entries, " +
+                                       std::to_string(reserved_) + " of them taken"};
+    }
+    queue_pair_state* const end = states_.get() + connections_;
+    queue_pair_state* const place =
+        std::find_if(states_.get(), end, [](const queue_pair_state& each) { return !each.attached; });
+    if (place == end) {
+      return error{errc::capacity, "one more connection on a completion queue for " +
+                                       std::to_string(connections_)};
+    }
+    place->attached = true;
+    reserved_ += depth;
+    return place;
+  }
+
+  /// Gives a place back once its queue pair is destroyed. The next generation begins, so that
+  /// late completions of this queue pair find nobody.
+  void detach(queue_pair_state& place, std::uint32_t depth) noexcept {
+    const std::uint32_t next = (place.owner + 0x1'0000U) & work_request_id::owner_mask;
+    place = {};
+    place.owner = next;
+    reserved_ -= depth;
+  }
+
+  /// Takes one batch of completions and dispatches each to `handle`. Never blocks. A completion
+  /// that was taken is delivered even when the handler of an earlier one throws: by the next poll.
+  template <class Handlers>
+  [[gnu::always_inline]] polled poll(Handlers&& handle) {
+    if (!left_.empty()) [[unlikely]] return poll_left(handle);
+    ibv_wc entries[Completion::batch];
+    const int count = ibv_poll_cq(queue_->native(), Completion::batch, entries);
+    if (count < 0) [[unlikely]] return fail(verbs::negative_errno(count));
+    dispatch(entries, count, handle);
+    return polled{static_cast<std::uint32_t>(count)};
+  }
+
+  /// Polls until something has been handled, the deadline passes or stop() is called.
+  template <class Handlers>
+  polled wait(clock::time_point deadline, Handlers&& handle) {
+    for (std::uint32_t empty = 0;; ++empty) {
+      if (const polled found = poll(handle); found || found.error()) return found;
+      switch (Completion::idle(waiter_, empty, deadline)) {
+        case awake::look_again: break;
+        case awake::timed_out: return {progress{0, errc::timed_out}};
+        case awake::stopped: return {progress{0, errc::stopped}};
+        case awake::failed: return {progress::system(0, errno != 0 ? errno : EIO)};
+      }
+    }
+  }
+
+ private:
+  template <class Handlers>
+  [[gnu::always_inline]] void dispatch(const ibv_wc* entries, int count, Handlers& handle) {
+#if VERBENA_EXCEPTIONS
+    int at = 0;
+    try {
+      for (; at < count; ++at) dispatch(entries[at], handle);
+    } catch (...) {
+      left_.insert(left_.begin(), entries + at + 1, entries + count);
+      throw;
+    }
+#else
+    for (int at = 0; at < count; ++at) dispatch(entries[at], handle);
+#endif
+  }
+
+  template <class Handlers>
+  [[gnu::always_inline]] void dispatch(const ibv_wc& entry, Handlers& handle) {
+    const work_request_id id{entry.wr_id};
+    queue_pair_state& state = states_[id.place() & place_mask_];
+    if (state.owner != id.owner()) [[unlikely]] return;
+    if (entry.status != IBV_WC_SUCCESS) [[unlikely]] return dispatch_failed(entry, state, handle);
+    switch (id.what()) {
+      case operation::receive: {
+        std::byte* const data = state.receive_data[id.position() & state.receive_mask];
+        tell(completed<receive>{entry, data, state.receives.retire(id.position())}, handle);
+        break;
+      }
+      case operation::send:
+        tell(completed<send>{entry, nullptr, state.sends.retire(id.position())}, handle);
+        break;
+      case operation::read:
+        tell(completed<read>{entry, nullptr, state.sends.retire(id.position())}, handle);
+        break;
+      case operation::write:
+        tell(completed<write>{entry, nullptr, state.sends.retire(id.position())}, handle);
+        break;
+      case operation::marker: state.sends.retire(id.position()); break;
+    }
+  }
+
+  template <class Completion_, class Handlers>
+  [[gnu::always_inline]] static void tell(Completion_ what, Handlers& handle) {
+    if constexpr (std::invocable<Handlers&, Completion_>) handle(what);
+  }
+
+  template <class Handlers>
+  [[gnu::cold, gnu::noinline]] void dispatch_failed(const ibv_wc& entry, queue_pair_state& state,
+                                                    Handlers& handle) {
+    const work_request_id id{entry.wr_id};
+    (id.what() == operation::receive ? state.receives : state.sends).retire(id.position());
+    const bool first = !state.broken();
+    const auto why = static_cast<status>(entry.status);
+    state.fail(why);
+    if (id.what() == operation::marker && !first) return;
+    handle(failed{id, why, entry.vendor_err, first});
+  }
+
+  template <class Handlers>
+  [[gnu::cold, gnu::noinline]] polled poll_left(Handlers& handle) {
+    const std::vector<ibv_wc> entries = std::exchange(left_, {});
+    left_.reserve(Completion::batch);
+    dispatch(entries.data(), static_cast<int>(entries.size()), handle);
+    return polled{static_cast<std::uint32_t>(entries.size())};
+  }
+
+  /// A queue that can not be polled is lost, and with it every connection on it.
+  [[gnu::cold, gnu::noinline]] polled fail(int number) noexcept {
+    for (std::uint32_t i = 0; i < connections_; ++i) states_[i].fail(status::fatal);
+    return {progress::system(0, number)};
+  }
+
+  completion_waiter waiter_;
+  std::unique_ptr<queue_pair_state[]> states_;
+  std::uint32_t place_mask_;
+  std::uint32_t connections_;
+  std::uint32_t reserved_ = 0;
+  std::vector<ibv_wc> left_;
+  // Last: destroyed first, while the waiter its events name still lives.
+  std::optional<verbs::object<ibv_cq>> queue_;
+};
+
+}  // namespace verbena

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstdint>
+
+#include <verbena/operation/request.hpp>
+
+namespace verbena {
+
+/// Takes the peer's next message into local memory, which must be large enough for it: on RC a
+/// longer message fails both ends (ibv_post_recv(3)). Receives are used in the order posted.
+template <class Local, class Remote = no_remote, class Signal = signal_by_policy>
+class receive : public request<verbena::receive, Local, Remote, Signal> {
+  using base = request<verbena::receive, Local, Remote, Signal>;
+
+ public:
+  static constexpr operation what = operation::receive;
+
+  template <class Memory>
+  constexpr explicit receive(const Memory& into) noexcept : base{as_pieces(into), {}, 0} {}
+  constexpr receive(Local local, Remote remote, std::uint32_t token) noexcept
+      : base{local, remote, token} {}
+};
+
+template <class Memory>
+receive(const Memory&) -> receive<pieces_of<Memory>>;
+
+}  // namespace verbena

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include <verbena/memory/piece.hpp>
+#include <verbena/memory/rights.hpp>
+#include <verbena/operation/pieces.hpp>
+#include <verbena/operation/work_request_id.hpp>
+
+namespace verbena {
+
+/// The remote end of a request that names none.
+struct no_remote {};
+
+/// Whether a request is signaled: as the connection's signaling policy says, or not.
+struct signal_by_policy {};
+struct signal_never {};
+
+/// What all operations have: local pieces, a remote end, a token that comes back with the
+/// completion. Values: cheap to make and to copy, meant to be made in the call of post.
+template <template <class, class, class> class Operation, class Local, class Remote, class Signal>
+class request {
+ public:
+  static constexpr std::size_t piece_count = Local::count;
+  static constexpr rights local_rights = Local::granted;
+  static constexpr bool one_sided = !std::is_same_v<Remote, no_remote>;
+  static constexpr bool asks_signal = !std::is_same_v<Signal, signal_never>;
+
+  constexpr const std::array<piece, piece_count>& local() const noexcept { return local_.entries; }
+  constexpr const Remote& remote() const noexcept { return remote_; }
+  constexpr std::uint32_t token() const noexcept { return token_; }
+
+  /// With a token of the user's, below 2^24: an index, say, of what the request belongs to.
+  constexpr Operation<Local, Remote, Signal> token(std::uint32_t value) const noexcept {
+    assert(value < work_request_id::token_limit);
+    return {local_, remote_, value};
+  }
+
+  /// Without a completion of its own; for signaling::per_operation.
+  constexpr Operation<Local, Remote, signal_never> unsignaled() const noexcept {
+    return {local_, remote_, token_};
+  }
+
+ protected:
+  constexpr request(Local local, Remote remote, std::uint32_t token) noexcept
+      : local_{local}, remote_{remote}, token_{token} {}
+
+ private:
+  Local local_;
+  [[no_unique_address]] Remote remote_;
+  std::uint32_t token_;
+};
+
+}  // namespace verbena

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstdint>
+
+#include <verbena/operation/request.hpp>
+
+namespace verbena {
+
+/// Sends local memory to the peer's next posted receive. The memory is the adapter's until the
+/// completion; completion means that the peer's adapter has the message (ibv_post_send(3)).
+/// Ordered after earlier sends and writes of the connection.
+template <class Local, class Remote = no_remote, class Signal = signal_by_policy>
+class send : public request<verbena::send, Local, Remote, Signal> {
+  using base = request<verbena::send, Local, Remote, Signal>;
+
+ public:
+  static constexpr operation what = operation::send;
+
+  template <class Memory>
+  constexpr explicit send(const Memory& from) noexcept : base{as_pieces(from), {}, 0} {}
+  constexpr send(Local local, Remote remote, std::uint32_t token) noexcept
+      : base{local, remote, token} {}
+};
+
+template <class Memory>
+send(const Memory&) -> send<pieces_of<Memory>>;
+
+}  // namespace verbena

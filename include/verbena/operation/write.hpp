@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstdint>
+
+#include <verbena/memory/remote_region.hpp>
+#include <verbena/operation/request.hpp>
+
+namespace verbena {
+
+/// Writes local memory to the front of a remote region, without the peer's program noticing. The
+/// completion says that the peer's adapter has the data, not that its program can see it: for
+/// that, a send after it on the same connection (ibv_post_send(3)).
+template <class Local, class Remote, class Signal = signal_by_policy>
+class write : public request<verbena::write, Local, Remote, Signal> {
+  using base = request<verbena::write, Local, Remote, Signal>;
+
+ public:
+  static constexpr operation what = operation::write;
+
+  template <class Memory>
+  constexpr write(const Memory& from, const Remote& to) noexcept
+      : base{as_pieces(from), to, 0} {}
+  constexpr write(Local local, Remote remote, std::uint32_t token) noexcept
+      : base{local, remote, token} {}
+};
+
+template <class Memory, class T, rights Rights>
+write(const Memory&, const remote_region<T, Rights>&)
+    -> write<pieces_of<Memory>, remote_region<T, Rights>>;
+
+}  // namespace verbena
