@@ -10,7 +10,8 @@ Usage: examples/run.sh [--device DEVICE]... [--no-packages] [EXAMPLE...]
 Builds the examples and runs all of them, or those named, on each device; installs on Debian 12 what is missing.
 One line for each: what the program said last. Logs in build/logs.
 
-  --device DEVICE  rxe or siw: the kernel's software devices, in a virtual machine; both if none is given
+  --device DEVICE  rxe or siw: the kernel's software devices, in a virtual machine (both, if none is given);
+                   soft: the software device of the library, here
   --no-packages    install nothing
 
 Exit status: 0 none failed, 1 something failed, 2 wrong usage.
@@ -45,8 +46,13 @@ build() {
 run_on() {
   local device=$1 log=$logs/examples-$1.log said='' seen=0 line name status
   shift
-  echo "On $device, in a virtual machine (its start takes a while):"
-  tests/guest/run.sh --device "$device" --timeout 600 -- examples/run.sh --run-here "$@" 2>&1 </dev/null |
+  local command=(tests/guest/run.sh --device "$device" --timeout 600 -- examples/run.sh --run-here "$@")
+  if [[ $device == soft ]]; then
+    command=(env VERBENA_DEVICE=soft examples/run.sh --run-here "$@")
+  else
+    echo "On $device, in a virtual machine (its start takes a while):"
+  fi
+  "${command[@]}" 2>&1 </dev/null |
     tee "$log" |
     while IFS= read -r line; do
       if [[ $line == '@example '* ]]; then
@@ -58,7 +64,7 @@ run_on() {
       fi
     done
   status=${PIPESTATUS[0]}
-  # What an example did not say, the guest did.
+  # Fewer than asked for: the guest ended early, and the last words are its own.
   if ((seen < $#)); then
     ((status != 0)) || status=1
     result "$(($# - seen)) examples on $device" "$status" "$said"
@@ -70,7 +76,7 @@ while (($#)); do
   case $1 in
     --help) usage; exit ;;
     --device)
-      [[ ${2-} == rxe || ${2-} == siw ]] || { usage >&2; exit 2; }
+      [[ ${2-} == @(soft|rxe|siw) ]] || { usage >&2; exit 2; }
       devices+=("$2")
       shift ;;
     --no-packages) packages=no ;;
