@@ -43,8 +43,10 @@ system=$( (. /etc/os-release && echo "${ID-} ${VERSION_ID-}") 2>/dev/null) || sy
   ${packages[*]}
 (cmake >= 3.25, g++ >= 12, clang >= 19, Boost >= 1.81, Catch2 >= 2.13)"
 
-# installed PATTERN...: names of the installed packages among these.
-installed() { dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^installed //p'; }
+# installed PATTERN...: names of the installed packages among these. dpkg-query fails when it knows none of them.
+installed() {
+  { dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null || true; } | sed -n 's/^installed //p'
+}
 
 mapfile -t missing < <(comm -23 <(printf '%s\n' "${packages[@]}" | sort -u) <(installed "${packages[@]}" | sort -u))
 ((${#missing[@]})) || exit 0
