@@ -59,17 +59,21 @@ struct legal {
                 "WRITE needs transport::rc or uc; ud carries send");
   static_assert(transport::carries(what) || what == operation::read || what == operation::write,
                 "this transport does not carry the operation: see its carries()");
-  static_assert(!fills_local(what) || allows(Request::local_rights, rights::local_write),
-                "RECEIVE and READ write to their local memory: give it the role sink, remote_writable or "
-                "remote_atomic instead of source or remote_readable");
-  static_assert(what != operation::read || allows(remote_rights_of<Request>(), rights::remote_read),
-                "READ needs a remote region with the right remote_read: its owner must give it the role "
-                "remote_readable");
-  static_assert(what != operation::write || allows(remote_rights_of<Request>(), rights::remote_write),
-                "WRITE needs a remote region with the right remote_write: its owner must give it the role "
-                "remote_writable");
-  static_assert(Request::asks_signal || Policies::signaling::by_request || what == operation::receive,
-                "unsignaled() needs signaling::per_operation: this connection's policy chooses itself");
+  static_assert(
+      !fills_local(what) || allows(Request::local_rights, rights::local_write),
+      "RECEIVE and READ write to their local memory: give it the role sink, remote_writable or "
+      "remote_atomic instead of source or remote_readable");
+  static_assert(
+      what != operation::read || allows(remote_rights_of<Request>(), rights::remote_read),
+      "READ needs a remote region with the right remote_read: its owner must give it the role "
+      "remote_readable");
+  static_assert(
+      what != operation::write || allows(remote_rights_of<Request>(), rights::remote_write),
+      "WRITE needs a remote region with the right remote_write: its owner must give it the role "
+      "remote_writable");
+  static_assert(
+      Request::asks_signal || Policies::signaling::by_request || what == operation::receive,
+      "unsignaled() needs signaling::per_operation: this connection's policy chooses itself");
   static_assert(Request::asks_signal || what != operation::receive,
                 "a RECEIVE always completes: unsignaled() is for send, read and write");
 };
@@ -77,14 +81,16 @@ struct legal {
 /// Whether every operation of a post is legal on a connection with these policies, and all of
 /// them go to the same queue.
 template <class Policies, class... Requests>
-concept can_post =
-    (work_request<Requests> && ...) && sizeof...(Requests) > 0 &&
-    (((Requests::what == operation::receive) && ...) || ((Requests::what != operation::receive) && ...)) &&
-    ((Policies::transport::carries(Requests::what) &&
-      (!fills_local(Requests::what) || allows(Requests::local_rights, rights::local_write)) &&
-      allows(remote_rights_of<Requests>(), remote_needs(Requests::what)) &&
-      (Requests::asks_signal || (Policies::signaling::by_request && Requests::what != operation::receive))) &&
-     ...);
+concept can_post = (work_request<Requests> && ...) && sizeof...(Requests) > 0 &&
+                   (((Requests::what == operation::receive) && ...) ||
+                    ((Requests::what != operation::receive) && ...)) &&
+                   ((Policies::transport::carries(Requests::what) &&
+                     (!fills_local(Requests::what) ||
+                      allows(Requests::local_rights, rights::local_write)) &&
+                     allows(remote_rights_of<Requests>(), remote_needs(Requests::what)) &&
+                     (Requests::asks_signal ||
+                      (Policies::signaling::by_request && Requests::what != operation::receive))) &&
+                    ...);
 
 /// Instantiates legal for each request, and says why receives and sends do not mix.
 template <class Policies, class... Requests>

@@ -32,7 +32,8 @@ constexpr std::size_t first_piece(std::size_t index) noexcept {
 /// Whether lengths and domain of a request suit the queue pair. A piece of no bytes is refused
 /// too: adapters read a scatter/gather entry of length 0 as 2^31 bytes.
 template <class Request>
-[[gnu::always_inline]] inline bool suits(const queue_pair_state& state, const Request& request) noexcept {
+[[gnu::always_inline]] inline bool suits(const queue_pair_state& state,
+                                         const Request& request) noexcept {
   std::size_t total = 0;
   bool good = true;
   for (std::size_t i = 0; i < Request::piece_count; ++i) {
@@ -73,7 +74,8 @@ template <class... Requests>
 
 /// What a provider refused: the first `taken.count` requests have entered. Out of memory with
 /// requests outstanding means that the provider's queue is fuller than the device said it may be.
-[[gnu::cold, gnu::noinline]] inline posted partly(work_queue_positions& queue, accepted taken) noexcept {
+[[gnu::cold, gnu::noinline]] inline posted partly(work_queue_positions& queue,
+                                                  accepted taken) noexcept {
   queue.posted += taken.count;
   if (taken.error == ENOMEM && queue.outstanding() != 0) {
     return {progress{taken.count, errc::would_block}};
@@ -82,7 +84,8 @@ template <class... Requests>
 }
 
 template <class Policies, class... Requests>
-[[gnu::always_inline]] inline posted post_sends(queue_pair_state& state, const Requests&... requests) {
+[[gnu::always_inline]] inline posted post_sends(queue_pair_state& state,
+                                                const Requests&... requests) {
   constexpr std::uint32_t count = sizeof...(Requests);
   if constexpr (Policies::accounting::checks) {
     if (!(state.sends.has_room(count) && (suits(state, requests) && ...))) [[unlikely]] {
@@ -91,17 +94,18 @@ template <class Policies, class... Requests>
   } else {
     assert(state.sends.has_room(count) && (suits(state, requests) && ...));
   }
-  typename Policies::posting::template chain<count, (Requests::piece_count + ...)> work{state.queue_pair};
+  typename Policies::posting::template chain<count, (Requests::piece_count + ...)> work{
+      state.queue_pair};
   const std::uint32_t position = state.sends.posted;
   std::uint16_t unsignaled = state.unsignaled;
   [&]<std::size_t... Index>(std::index_sequence<Index...>) __attribute__((always_inline)) {
     (work.template add<Index, first_piece<Requests...>(Index)>(
          requests,
-         work_request_id::make(Requests::what, state.owner, position + Index, requests.token()).word,
+         work_request_id::make(Requests::what, state.owner, position + Index, requests.token())
+             .word,
          Policies::signaling::signals(unsignaled, state.signal_window, Requests::asks_signal)),
      ...);
-  }
-  (std::index_sequence_for<Requests...>{});
+  }(std::index_sequence_for<Requests...>{});
   const accepted taken = work.submit(state.queue_pair);
   if (taken.error != 0) [[unlikely]] {
     const std::array<bool, count> asked{Requests::asks_signal...};
@@ -116,7 +120,8 @@ template <class Policies, class... Requests>
 }
 
 template <class Policies, class... Requests>
-[[gnu::always_inline]] inline posted post_receives(queue_pair_state& state, const Requests&... requests) {
+[[gnu::always_inline]] inline posted post_receives(queue_pair_state& state,
+                                                   const Requests&... requests) {
   constexpr std::uint32_t count = sizeof...(Requests);
   if constexpr (Policies::accounting::checks) {
     if (!(state.receives.has_room(count) && (suits(state, requests) && ...))) [[unlikely]] {
@@ -130,27 +135,27 @@ template <class Policies, class... Requests>
   const std::uint32_t position = state.receives.posted;
   const auto add = [&]<std::size_t Index, class Request>(const Request& request)
                        __attribute__((always_inline)) {
-    constexpr std::size_t first = first_piece<Requests...>(Index);
-    constexpr std::size_t pieces = Request::piece_count;
-    ibv_recv_wr& each = work[Index];
-    each.wr_id =
-        work_request_id::make(operation::receive, state.owner, position + Index, request.token()).word;
-    each.next = Index + 1 < count ? &work[Index + 1] : nullptr;
-    each.sg_list = entries.data() + first;
-    each.num_sge = static_cast<int>(pieces);
-    for (std::size_t i = 0; i < pieces; ++i) {
-      const piece& local = request.local()[i];
-      entries[first + i].addr = reinterpret_cast<std::uintptr_t>(local.data);
-      entries[first + i].length = static_cast<std::uint32_t>(local.size);
-      entries[first + i].lkey = static_cast<std::uint32_t>(local.key);
-    }
-    state.receive_data[(position + Index) & state.receive_mask] =
-        pieces == 1 ? request.local()[0].data : nullptr;
-  };
+                         constexpr std::size_t first = first_piece<Requests...>(Index);
+                         constexpr std::size_t pieces = Request::piece_count;
+                         ibv_recv_wr& each = work[Index];
+                         each.wr_id = work_request_id::make(operation::receive, state.owner,
+                                                            position + Index, request.token())
+                                          .word;
+                         each.next = Index + 1 < count ? &work[Index + 1] : nullptr;
+                         each.sg_list = entries.data() + first;
+                         each.num_sge = static_cast<int>(pieces);
+                         for (std::size_t i = 0; i < pieces; ++i) {
+                           const piece& local = request.local()[i];
+                           entries[first + i].addr = reinterpret_cast<std::uintptr_t>(local.data);
+                           entries[first + i].length = static_cast<std::uint32_t>(local.size);
+                           entries[first + i].lkey = static_cast<std::uint32_t>(local.key);
+                         }
+                         state.receive_data[(position + Index) & state.receive_mask] =
+                             pieces == 1 ? request.local()[0].data : nullptr;
+                       };
   [&]<std::size_t... Index>(std::index_sequence<Index...>) __attribute__((always_inline)) {
     (add.template operator()<Index>(requests), ...);
-  }
-  (std::index_sequence_for<Requests...>{});
+  }(std::index_sequence_for<Requests...>{});
   ibv_recv_wr* refused = nullptr;
   const int value = ibv_post_recv(state.queue_pair, work.data(), &refused);
   if (value != 0 || refused != nullptr) [[unlikely]] {

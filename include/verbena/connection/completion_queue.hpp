@@ -14,7 +14,8 @@ namespace verbena {
 /// The completions of one connection or many: polls, waits, and gives each completion to the
 /// handler of its kind. Move-only; connections attached to it keep what they need of it. Used by
 /// one thread at a time, but for stop() and resume().
-template <completion_policy Completion = completion::busy_poll, errors_policy Errors = errors::throwing>
+template <completion_policy Completion = completion::busy_poll,
+          errors_policy Errors = errors::throwing>
 class completion_queue {
  public:
   using core = completion_queue_core<Completion>;

@@ -72,11 +72,12 @@ class completion_queue_core {
       return "cannot create a completion queue of " + std::to_string(asked.entries) +
              " entries on " + on.name();
     }));
-    made->queue_.emplace(native, on.table(), "completion queue",
-                         [](const verbs::control_table& table, ibv_cq* held) {
-                           return verbs::returned_errno(table.destroy_cq(held));
-                         },
-                         verbs::object<ibv_cq>::parents{on.keep(), channel.keep()});
+    made->queue_.emplace(
+        native, on.table(), "completion queue",
+        [](const verbs::control_table& table, ibv_cq* held) {
+          return verbs::returned_errno(table.destroy_cq(held));
+        },
+        verbs::object<ibv_cq>::parents{on.keep(), channel.keep()});
     made->waiter_.watch(native);
     return made;
   }
@@ -108,11 +109,11 @@ class completion_queue_core {
                                        std::to_string(reserved_) + " of them taken"};
     }
     queue_pair_state* const end = states_.get() + connections_;
-    queue_pair_state* const place =
-        std::find_if(states_.get(), end, [](const queue_pair_state& each) { return !each.attached; });
+    queue_pair_state* const place = std::find_if(
+        states_.get(), end, [](const queue_pair_state& each) { return !each.attached; });
     if (place == end) {
-      return error{errc::capacity, "one more connection on a completion queue for " +
-                                       std::to_string(connections_)};
+      return error{errc::capacity,
+                   "one more connection on a completion queue for " + std::to_string(connections_)};
     }
     place->attached = true;
     reserved_ += depth;
@@ -132,21 +133,25 @@ class completion_queue_core {
   /// that was taken is delivered even when the handler of an earlier one throws: by the next poll.
   template <class Handlers>
   [[gnu::always_inline]] polled poll(Handlers&& handle) {
-    if (!left_.empty()) [[unlikely]] return poll_left(handle);
+    if (!left_.empty()) [[unlikely]]
+      return poll_left(handle);
     ibv_wc entries[Completion::batch];
     const int count = ibv_poll_cq(queue_->native(), Completion::batch, entries);
-    if (count < 0) [[unlikely]] return fail(verbs::negative_errno(count));
+    if (count < 0) [[unlikely]]
+      return fail(verbs::negative_errno(count));
     dispatch(entries, count, handle);
     return polled{static_cast<std::uint32_t>(count)};
   }
 
-  /// Polls until something has been handled, the deadline passes or stop() is called.
+  /// Polls until something has been handled, the deadline passes or stop() is called; or until the
+  /// waiter's further descriptor is readable, then without a count and without an error.
   template <class Handlers>
   polled wait(clock::time_point deadline, Handlers&& handle) {
     for (std::uint32_t empty = 0;; ++empty) {
       if (const polled found = poll(handle); found || found.error()) return found;
       switch (Completion::idle(waiter_, empty, deadline)) {
         case awake::look_again: break;
+        case awake::look_aside: return polled{};
         case awake::timed_out: return {progress{0, errc::timed_out}};
         case awake::stopped: return {progress{0, errc::stopped}};
         case awake::failed: return {progress::system(0, errno != 0 ? errno : EIO)};
@@ -174,8 +179,10 @@ class completion_queue_core {
   [[gnu::always_inline]] void dispatch(const ibv_wc& entry, Handlers& handle) {
     const work_request_id id{entry.wr_id};
     queue_pair_state& state = states_[id.place() & place_mask_];
-    if (state.owner != id.owner()) [[unlikely]] return;
-    if (entry.status != IBV_WC_SUCCESS) [[unlikely]] return dispatch_failed(entry, state, handle);
+    if (state.owner != id.owner()) [[unlikely]]
+      return;
+    if (entry.status != IBV_WC_SUCCESS) [[unlikely]]
+      return dispatch_failed(entry, state, handle);
     switch (id.what()) {
       case operation::receive: {
         std::byte* const data = state.receive_data[id.position() & state.receive_mask];

@@ -21,6 +21,7 @@ namespace verbena {
 /// Why an idle step of a wait ended.
 enum class awake : std::uint8_t {
   look_again,  ///< something may have arrived, or nothing is known: poll
+  look_aside,  ///< the further descriptor is readable
   timed_out,
   stopped,
   failed,  ///< the system refused to arm or to sleep
@@ -82,7 +83,7 @@ class completion_waiter {
     if (ready < 0) return errno == EINTR ? awake::look_again : awake::failed;
     if (stopped()) return awake::stopped;
     take_events();
-    return awake::look_again;
+    return watched[2].revents != 0 ? awake::look_aside : awake::look_again;
   }
 
   /// Takes what the channel holds, also for other queues on it: their waiters learn that they

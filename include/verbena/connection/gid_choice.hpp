@@ -51,7 +51,8 @@ struct gid_candidate {
     std::array<char, INET6_ADDRSTRLEN> name{};
     ::inet_ntop(AF_INET6, raw.data(), name.data(), name.size());
     constexpr std::array kinds{"none", "InfiniBand", "RoCE v1", "RoCE v2"};
-    return std::string{name.data()} + " (" + kinds[static_cast<std::size_t>(kind) % kinds.size()] + ")";
+    return std::string{name.data()} + " (" + kinds[static_cast<std::size_t>(kind) % kinds.size()] +
+           ")";
   }
 };
 
@@ -71,10 +72,12 @@ inline gid_offer offer_gids(std::span<const ibv_gid_entry> table) noexcept {
 
 /// The pair of GIDs both ends will use: same kind and family, the best by the worse of the two
 /// ranks, IPv4 first among equals. Both ends come to the same pair. Nothing where none fits.
-inline std::optional<std::pair<gid_candidate, gid_candidate>> match_gids(const gid_offer& mine,
-                                                                         const gid_offer& peers) noexcept {
+inline std::optional<std::pair<gid_candidate, gid_candidate>> match_gids(
+    const gid_offer& mine, const gid_offer& peers) noexcept {
   std::optional<std::pair<gid_candidate, gid_candidate>> best;
-  const auto worse = [](const auto& pair) { return std::min(pair.first.rank(), pair.second.rank()); };
+  const auto worse = [](const auto& pair) {
+    return std::min(pair.first.rank(), pair.second.rank());
+  };
   for (std::size_t i = 0; i < mine.size(); ++i) {
     const std::pair pair{mine[i], peers[i]};
     if (pair.first.kind == gid_kind::none || pair.first.kind != pair.second.kind) continue;

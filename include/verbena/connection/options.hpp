@@ -25,9 +25,7 @@ enum class mtu : std::uint8_t {
 };
 
 /// Bytes of payload in a packet.
-constexpr std::uint32_t bytes(mtu of) noexcept {
-  return 128U << static_cast<unsigned>(of);
-}
+constexpr std::uint32_t bytes(mtu of) noexcept { return 128U << static_cast<unsigned>(of); }
 
 /// How an endpoint is made. The defaults suit a request/response program on one fabric.
 struct options {

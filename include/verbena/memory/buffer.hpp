@@ -22,7 +22,8 @@ namespace verbena {
 template <class T, rights Rights>
 class buffer {
  public:
-  static_assert(!std::is_const_v<T>, "a buffer is filled by its program: name the role source instead of const");
+  static_assert(!std::is_const_v<T>,
+                "a buffer is filled by its program: name the role source instead of const");
   using element_type = T;
   static constexpr rights granted = Rights;
 
@@ -36,7 +37,8 @@ class buffer {
     const std::size_t bytes = (count * sizeof(T) + page - 1) / page * page;
     storage memory{static_cast<std::byte*>(std::aligned_alloc(page, bytes))};
     if (memory == nullptr) {
-      return system_failure(ENOMEM, "cannot allocate a buffer of " + std::to_string(bytes) + " bytes");
+      return system_failure(ENOMEM,
+                            "cannot allocate a buffer of " + std::to_string(bytes) + " bytes");
     }
     std::memset(memory.get(), 0, bytes);
     const std::span<T> elements{reinterpret_cast<T*>(memory.get()), count};

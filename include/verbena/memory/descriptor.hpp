@@ -37,7 +37,8 @@ struct descriptor_header {
 
   /// Reads and checks a header of the expected kind with at most `most` regions.
   /// Errors: errc::wire_length, wire_magic, wire_version, wire_value; each says what was found.
-  static result<descriptor_header> read(std::span<const std::byte> bytes, kind expected, std::size_t most) {
+  static result<descriptor_header> read(std::span<const std::byte> bytes, kind expected,
+                                        std::size_t most) {
     if (bytes.size() < wire_size) {
       return error{errc::wire_length, "a descriptor of " + std::to_string(bytes.size()) + " bytes"};
     }
@@ -45,20 +46,21 @@ struct descriptor_header {
       return error{errc::wire_magic, "the bytes received"};
     }
     if (const auto version = wire::get<std::uint8_t>(bytes, 0); version != current_version) {
-      return error{errc::wire_version, "the peer's descriptor has version " + std::to_string(version) +
-                                           ", this program's is " + std::to_string(current_version)};
+      return error{errc::wire_version, "the peer's descriptor has version " +
+                                           std::to_string(version) + ", this program's is " +
+                                           std::to_string(current_version)};
     }
-    const descriptor_header header{static_cast<kind>(wire::get<std::uint8_t>(bytes, 1)),
-                                   wire::get<std::uint16_t>(bytes, 4), wire::get<std::uint8_t>(bytes, 6),
-                                   wire::get<std::uint8_t>(bytes, 7)};
+    const descriptor_header header{
+        static_cast<kind>(wire::get<std::uint8_t>(bytes, 1)), wire::get<std::uint16_t>(bytes, 4),
+        wire::get<std::uint8_t>(bytes, 6), wire::get<std::uint8_t>(bytes, 7)};
     if (header.what != expected) {
-      return error{errc::wire_value, "a descriptor of kind " +
-                                         std::to_string(static_cast<int>(header.what)) + ", expected was " +
-                                         std::to_string(static_cast<int>(expected))};
+      return error{errc::wire_value,
+                   "a descriptor of kind " + std::to_string(static_cast<int>(header.what)) +
+                       ", expected was " + std::to_string(static_cast<int>(expected))};
     }
     if (header.regions > most) {
-      return error{errc::wire_value, std::to_string(header.regions) + " regions, at most " +
-                                         std::to_string(most)};
+      return error{errc::wire_value,
+                   std::to_string(header.regions) + " regions, at most " + std::to_string(most)};
     }
     if (header.mtu > IBV_MTU_4096) {
       return error{errc::wire_value, "MTU code " + std::to_string(header.mtu)};
@@ -68,7 +70,8 @@ struct descriptor_header {
 };
 
 /// One region in bytes of its own, to be carried to a peer by any means.
-using region_descriptor = std::array<std::byte, descriptor_header::wire_size + region_record::wire_size>;
+using region_descriptor =
+    std::array<std::byte, descriptor_header::wire_size + region_record::wire_size>;
 
 /// Describes a buffer or registration with a remote role. The peer's queue pair of this memory
 /// must allow what the role grants: see options::peer_may.
@@ -83,14 +86,18 @@ region_descriptor describe_region(const Owner& owner) noexcept {
 /// Reads what describe_region() wrote; the bytes may come from anyone.
 /// Errors: errc::wire_*; errc::no_right when the peer grants less than `Roles` need.
 template <class T, role... Roles>
-result<remote_region<T, remote_part(grants_of<Roles...>)>> read_region(std::span<const std::byte> bytes) {
-  BOOST_OUTCOME_TRY(auto header, descriptor_header::read(bytes, descriptor_header::kind::region, 1));
-  if (bytes.size() != region_descriptor{}.size() || header.length != bytes.size() || header.regions != 1) {
+result<remote_region<T, remote_part(grants_of<Roles...>)>> read_region(
+    std::span<const std::byte> bytes) {
+  BOOST_OUTCOME_TRY(auto header,
+                    descriptor_header::read(bytes, descriptor_header::kind::region, 1));
+  if (bytes.size() != region_descriptor{}.size() || header.length != bytes.size() ||
+      header.regions != 1) {
     return error{errc::wire_length, "a region descriptor of " + std::to_string(bytes.size()) +
                                         " bytes, expected were " +
                                         std::to_string(region_descriptor{}.size())};
   }
-  BOOST_OUTCOME_TRY(auto record, region_record::read(bytes.template last<region_record::wire_size>()));
+  BOOST_OUTCOME_TRY(auto record,
+                    region_record::read(bytes.template last<region_record::wire_size>()));
   return record.as<T, remote_part(grants_of<Roles...>)>();
 }
 

@@ -29,7 +29,8 @@ struct region_record {
   template <class Owner>
   static region_record of(const Owner& owner) noexcept {
     static_assert(remote_part(Owner::granted) != rights{},
-                  "only memory with a remote role can be described: remote_readable, remote_writable or remote_atomic");
+                  "only memory with a remote role can be described: remote_readable, "
+                  "remote_writable or remote_atomic");
     return {reinterpret_cast<std::uintptr_t>(owner.data()), owner.view().size_bytes(),
             owner.remote_key(), remote_part(Owner::granted)};
   }
@@ -45,7 +46,8 @@ struct region_record {
   /// Errors: errc::wire_value for unknown rights, none at all, a length of 0 or a range that
   /// wraps around the address space.
   static result<region_record> read(std::span<const std::byte, wire_size> bytes) {
-    const region_record record{wire::get<std::uint64_t>(bytes, 0), wire::get<std::uint64_t>(bytes, 8),
+    const region_record record{wire::get<std::uint64_t>(bytes, 0),
+                               wire::get<std::uint64_t>(bytes, 8),
                                rkey{wire::get<std::uint32_t>(bytes, 16)},
                                static_cast<rights>(wire::get<std::uint8_t>(bytes, 20))};
     const auto raw = static_cast<unsigned>(record.granted);
@@ -66,8 +68,8 @@ struct region_record {
   template <class T, rights Needed>
   result<remote_region<T, Needed>> as() const {
     if (!allows(granted, Needed)) {
-      return error{errc::no_right, "the peer's region grants " + to_string(granted) + ", asked was " +
-                                       to_string(Needed)};
+      return error{errc::no_right, "the peer's region grants " + to_string(granted) +
+                                       ", asked was " + to_string(Needed)};
     }
     if (length % sizeof(T) != 0 || address % alignof(T) != 0) {
       return error{errc::wire_value, "a region of " + std::to_string(length) + " bytes at " +

@@ -32,7 +32,8 @@ class remote_region {
   constexpr remote_region subspan(std::size_t offset,
                                   std::size_t count = std::dynamic_extent) const noexcept {
     assert(offset <= count_ && (count == std::dynamic_extent || count <= count_ - offset));
-    return {address_ + offset * sizeof(T), count == std::dynamic_extent ? count_ - offset : count, key_};
+    return {address_ + offset * sizeof(T), count == std::dynamic_extent ? count_ - offset : count,
+            key_};
   }
 
  private:

@@ -28,7 +28,8 @@ constexpr bool allows(rights have, rights need) noexcept {
 
 /// The part of `of` that concerns the peer.
 constexpr rights remote_part(rights of) noexcept {
-  return static_cast<rights>(static_cast<unsigned>(of) & ~static_cast<unsigned>(rights::local_write));
+  return static_cast<rights>(static_cast<unsigned>(of) &
+                             ~static_cast<unsigned>(rights::local_write));
 }
 
 /// As ibv_access_flags, for a registration or a queue pair.

@@ -16,7 +16,8 @@ namespace verbena {
 template <class T, rights Rights>
 class view {
  public:
-  static_assert(std::is_trivially_copyable_v<T>, "registered memory holds trivially copyable elements");
+  static_assert(std::is_trivially_copyable_v<T>,
+                "registered memory holds trivially copyable elements");
   using element_type = T;
   static constexpr rights granted = Rights;
 
@@ -32,9 +33,14 @@ class view {
   constexpr auto end() const noexcept { return elements_.end(); }
 
   /// Parts; the bounds are a precondition, as with std::span.
-  constexpr view first(std::size_t count) const noexcept { return {elements_.first(count), key_, domain_}; }
-  constexpr view last(std::size_t count) const noexcept { return {elements_.last(count), key_, domain_}; }
-  constexpr view subspan(std::size_t offset, std::size_t count = std::dynamic_extent) const noexcept {
+  constexpr view first(std::size_t count) const noexcept {
+    return {elements_.first(count), key_, domain_};
+  }
+  constexpr view last(std::size_t count) const noexcept {
+    return {elements_.last(count), key_, domain_};
+  }
+  constexpr view subspan(std::size_t offset,
+                         std::size_t count = std::dynamic_extent) const noexcept {
     return {elements_.subspan(offset, count), key_, domain_};
   }
 

@@ -19,8 +19,7 @@ class write : public request<verbena::write, Local, Remote, Signal> {
   static constexpr operation what = operation::write;
 
   template <class Memory>
-  constexpr write(const Memory& from, const Remote& to) noexcept
-      : base{as_pieces(from), to, 0} {}
+  constexpr write(const Memory& from, const Remote& to) noexcept : base{as_pieces(from), to, 0} {}
   constexpr write(Local local, Remote remote, std::uint32_t token) noexcept
       : base{local, remote, token} {}
 };

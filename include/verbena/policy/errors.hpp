@@ -13,9 +13,7 @@ template <class P>
 concept delivers_results = requires(result<int>&& of) { P::deliver(std::move(of)); };
 
 template <class P>
-concept reacts_to_failures = requires(error value) {
-  P::failed(std::move(value));
-};
+concept reacts_to_failures = requires(error value) { P::failed(std::move(value)); };
 
 template <class P>
 concept tells_whether_constructors_may_fail = requires {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <utility>
+
 #include <boost/hana/append.hpp>
 #include <boost/hana/bool.hpp>
 #include <boost/hana/filter.hpp>
@@ -8,8 +10,6 @@
 #include <boost/hana/length.hpp>
 #include <boost/hana/tuple.hpp>
 #include <boost/hana/type.hpp>
-
-#include <utility>
 
 #include <verbena/policy/axes.hpp>
 
@@ -43,16 +43,17 @@ struct is_on {
 template <class... Policies>
 struct select_policies {
   template <class P>
-  static constexpr int axes_of = int{axis::transport::has<P>} + int{axis::completion::has<P>} +
-                                 int{axis::setup::has<P>} + int{axis::errors::has<P>} +
-                                 int{axis::signaling::has<P>} + int{axis::posting::has<P>} +
-                                 int{axis::threading::has<P>} + int{axis::accounting::has<P>};
+  static constexpr int axes_of =
+      int{axis::transport::has<P>} + int{axis::completion::has<P>} + int{axis::setup::has<P>} +
+      int{axis::errors::has<P>} + int{axis::signaling::has<P>} + int{axis::posting::has<P>} +
+      int{axis::threading::has<P>} + int{axis::accounting::has<P>};
 
   template <class Axis>
   using on = decltype(boost::hana::filter(boost::hana::tuple_t<Policies...>, is_on<Axis>{}));
 
   template <class Axis>
-  static constexpr bool at_most_one = decltype(boost::hana::length(std::declval<on<Axis>>()))::value <= 1;
+  static constexpr bool at_most_one =
+      decltype(boost::hana::length(std::declval<on<Axis>>()))::value <= 1;
 
   template <class Axis>
   using chosen = typename decltype(+boost::hana::front(boost::hana::append(
@@ -64,14 +65,22 @@ struct select_policies {
                 "threading_policy, accounting_policy");
   static_assert(((axes_of<Policies> <= 1) && ...),
                 "a policy belongs to one axis: this one models the concepts of several");
-  static_assert(at_most_one<axis::transport>, "two transports are named: a connection has one transport policy");
-  static_assert(at_most_one<axis::completion>, "two ways of completion are named: a connection has one completion policy");
-  static_assert(at_most_one<axis::setup>, "two setups are named: a connection has one setup policy");
-  static_assert(at_most_one<axis::errors>, "two ways with errors are named: a connection has one errors policy");
-  static_assert(at_most_one<axis::signaling>, "two signalings are named: a connection has one signaling policy");
-  static_assert(at_most_one<axis::posting>, "two postings are named: a connection has one posting policy");
-  static_assert(at_most_one<axis::threading>, "two threadings are named: a connection has one threading policy");
-  static_assert(at_most_one<axis::accounting>, "two accountings are named: a connection has one accounting policy");
+  static_assert(at_most_one<axis::transport>,
+                "two transports are named: a connection has one transport policy");
+  static_assert(at_most_one<axis::completion>,
+                "two ways of completion are named: a connection has one completion policy");
+  static_assert(at_most_one<axis::setup>,
+                "two setups are named: a connection has one setup policy");
+  static_assert(at_most_one<axis::errors>,
+                "two ways with errors are named: a connection has one errors policy");
+  static_assert(at_most_one<axis::signaling>,
+                "two signalings are named: a connection has one signaling policy");
+  static_assert(at_most_one<axis::posting>,
+                "two postings are named: a connection has one posting policy");
+  static_assert(at_most_one<axis::threading>,
+                "two threadings are named: a connection has one threading policy");
+  static_assert(at_most_one<axis::accounting>,
+                "two accountings are named: a connection has one accounting policy");
 
   using type = policy_set<chosen<axis::transport>, chosen<axis::completion>, chosen<axis::setup>,
                           chosen<axis::errors>, chosen<axis::signaling>, chosen<axis::posting>,

@@ -13,6 +13,7 @@ concept basic_lockable = requires(M& mutex) {
 
 /// Axis "threading": what guards a connection's posts. `mutex` is held for the whole of a post.
 template <class P>
-concept threading_policy = basic_lockable<typename P::mutex> && std::default_initializable<typename P::mutex>;
+concept threading_policy =
+    basic_lockable<typename P::mutex> && std::default_initializable<typename P::mutex>;
 
 }  // namespace verbena

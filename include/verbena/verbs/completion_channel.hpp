@@ -20,9 +20,8 @@ class completion_channel {
   static result<completion_channel> create(const device& on) {
     errno = 0;
     ibv_comp_channel* native = on.table().create_comp_channel(on.native_handle());
-    BOOST_OUTCOME_TRY(checked(null_errno(native), [&] {
-      return "cannot create a completion channel on " + on.name();
-    }));
+    BOOST_OUTCOME_TRY(checked(
+        null_errno(native), [&] { return "cannot create a completion channel on " + on.name(); }));
     completion_channel made;
     made.state_ = std::make_shared<object<ibv_comp_channel>>(
         native, on.table(), "completion channel",

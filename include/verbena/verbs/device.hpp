@@ -23,8 +23,8 @@ class device {
     auto held = std::make_shared<state>(context, table);
     errno = 0;
     const int number = returned_errno(table.query_device(context, &held->attributes));
-    BOOST_OUTCOME_TRY(
-        checked(number, [&] { return "cannot query the device " + std::string{context->device->name}; }));
+    BOOST_OUTCOME_TRY(checked(
+        number, [&] { return "cannot query the device " + std::string{context->device->name}; }));
     device opened;
     opened.state_ = std::move(held);
     return opened;
@@ -92,7 +92,8 @@ class device {
   result<void> close() {
     if (state_ == nullptr) return success();
     if (state_.use_count() > 1) {
-      return system_failure(EBUSY, "cannot close the device " + name() + ": objects made on it live");
+      return system_failure(EBUSY,
+                            "cannot close the device " + name() + ": objects made on it live");
     }
     BOOST_OUTCOME_TRY(state_->context.close());
     state_.reset();

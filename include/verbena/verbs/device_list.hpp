@@ -32,10 +32,11 @@ inline result<device> open(std::string_view name) {
 
   int count = 0;
   errno = 0;
-  const std::unique_ptr<ibv_device*[], void (*)(ibv_device**)> list{
-      ibv_get_device_list(&count), [](ibv_device** held) {
-        if (held != nullptr) ibv_free_device_list(held);
-      }};
+  const std::unique_ptr<ibv_device* [], void (*)(ibv_device**)> list {
+    ibv_get_device_list(&count), [](ibv_device** held) {
+      if (held != nullptr) ibv_free_device_list(held);
+    }
+  };
   // Without the kernel's RDMA core the call fails with ENOSYS: that is no device, not a fault.
   if (list == nullptr && errno != ENOSYS) {
     return system_failure(null_errno(list.get()), "cannot list the RDMA devices");
@@ -47,14 +48,15 @@ inline result<device> open(std::string_view name) {
     if (name.empty() ? count == 1 : name == each->name) match = each;
   }
   if (match == nullptr) {
-    const std::string asked = name.empty() ? "no device named" : "device \"" + std::string{name} + "\"";
-    return error{errc::no_device, asked + (count == 0 ? "; none is present" : "; present: " + present)};
+    const std::string asked =
+        name.empty() ? "no device named" : "device \"" + std::string{name} + "\"";
+    return error{errc::no_device,
+                 asked + (count == 0 ? "; none is present" : "; present: " + present)};
   }
   errno = 0;
   ibv_context* context = ibv_open_device(match);
-  BOOST_OUTCOME_TRY(checked(null_errno(context), [&] {
-    return "cannot open the device " + std::string{match->name};
-  }));
+  BOOST_OUTCOME_TRY(checked(null_errno(context),
+                            [&] { return "cannot open the device " + std::string{match->name}; }));
   return device::adopt(context, rdma_core);
 }
 

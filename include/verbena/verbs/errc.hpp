@@ -9,30 +9,30 @@ namespace verbena {
 /// What verbena itself can say went wrong. What the system said stays in std::generic_category
 /// with its positive errno, and what a work request reported in status_category().
 enum class errc {
-  no_device = 1,      ///< no RDMA device is present, or none has the name asked for
-  not_supported,      ///< the device can not do what was asked
-  capacity,           ///< more was asked than the device, queue or table has
-  no_usable_gid,      ///< no pair of GIDs fits both ends
-  would_block,        ///< the queue is full: poll, then post again
-  broken,             ///< the queue pair has failed, nothing can be posted
-  foreign_domain,     ///< the memory is registered in another protection domain
-  message_too_long,   ///< longer than one message of this connection
-  outside_region,     ///< beyond the end of the remote region
-  no_right,           ///< the peer's region does not grant the right asked for
-  timed_out,          ///< the deadline passed
-  stopped,            ///< stop() was called
-  incomplete_drain,   ///< requests were still outstanding when the time for closing was over
-  wire_length,        ///< descriptor: truncated, or longer than its format
-  wire_magic,         ///< descriptor: not verbena's
-  wire_version,       ///< descriptor: of another version
-  wire_value,         ///< descriptor: a field has no meaning
-  mismatch,           ///< the two ends do not fit (transport, link layer, device)
-  rejected,           ///< the peer's program refused the connection
-  no_listener,        ///< nobody listens at that address
-  stale_connection,   ///< the peer still holds an earlier connection of this queue pair number
-  unreachable,        ///< the peer does not answer
-  disconnected,       ///< the peer closed, or died
-  moved_from,         ///< the object has been moved from or closed
+  no_device = 1,     ///< no RDMA device is present, or none has the name asked for
+  not_supported,     ///< the device can not do what was asked
+  capacity,          ///< more was asked than the device, queue or table has
+  no_usable_gid,     ///< no pair of GIDs fits both ends
+  would_block,       ///< the queue is full: poll, then post again
+  broken,            ///< the queue pair has failed, nothing can be posted
+  foreign_domain,    ///< the memory is registered in another protection domain
+  message_too_long,  ///< longer than one message of this connection
+  outside_region,    ///< beyond the end of the remote region
+  no_right,          ///< the peer's region does not grant the right asked for
+  timed_out,         ///< the deadline passed
+  stopped,           ///< stop() was called
+  incomplete_drain,  ///< requests were still outstanding when the time for closing was over
+  wire_length,       ///< descriptor: truncated, or longer than its format
+  wire_magic,        ///< descriptor: not verbena's
+  wire_version,      ///< descriptor: of another version
+  wire_value,        ///< descriptor: a field has no meaning
+  mismatch,          ///< the two ends do not fit (transport, link layer, device)
+  rejected,          ///< the peer's program refused the connection
+  no_listener,       ///< nobody listens at that address
+  stale_connection,  ///< the peer still holds an earlier connection of this queue pair number
+  unreachable,       ///< the peer does not answer
+  disconnected,      ///< the peer closed, or died
+  moved_from,        ///< the object has been moved from or closed
 };
 
 /// The category "verbena". Thread safe; lives for the whole program.

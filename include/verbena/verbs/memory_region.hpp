@@ -31,7 +31,9 @@ class memory_region {
     memory_region made;
     made.state_ = std::make_shared<object<ibv_mr>>(
         native, calls, "memory region",
-        [](const control_table& table, ibv_mr* held) { return returned_errno(table.dereg_mr(held)); },
+        [](const control_table& table, ibv_mr* held) {
+          return returned_errno(table.dereg_mr(held));
+        },
         object<ibv_mr>::parents{domain.keep()});
     return made;
   }

@@ -19,9 +19,8 @@ using destroy_failure_hook = void (*)(const error&);
 
 namespace verbs {
 
-inline std::atomic<destroy_failure_hook> destroy_failure{[](const error& value) {
-  std::fprintf(stderr, "verbena: %s\n", value.message().c_str());
-}};
+inline std::atomic<destroy_failure_hook> destroy_failure{
+    [](const error& value) { std::fprintf(stderr, "verbena: %s\n", value.message().c_str()); }};
 
 }  // namespace verbs
 
@@ -45,7 +44,11 @@ class object {
 
   object(Native* native, const control_table& table, const char* name, destroyer destroy,
          parents held = {})
-      : native_{native}, table_{&table}, name_{name}, destroy_{destroy}, parents_{std::move(held)} {}
+      : native_{native},
+        table_{&table},
+        name_{name},
+        destroy_{destroy},
+        parents_{std::move(held)} {}
   object(const object&) = delete;
   object& operator=(const object&) = delete;
   ~object() {

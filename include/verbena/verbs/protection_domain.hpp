@@ -20,9 +20,8 @@ class protection_domain {
   static result<protection_domain> create(const verbs::device& on) {
     errno = 0;
     ibv_pd* native = on.table().alloc_pd(on.native_handle());
-    BOOST_OUTCOME_TRY(checked(null_errno(native), [&] {
-      return "cannot allocate a protection domain on " + on.name();
-    }));
+    BOOST_OUTCOME_TRY(checked(
+        null_errno(native), [&] { return "cannot allocate a protection domain on " + on.name(); }));
     protection_domain made;
     made.device_ = on.share();
     made.state_ = std::make_shared<state>(native, on);
@@ -49,7 +48,8 @@ class protection_domain {
   result<void> close() {
     if (state_ == nullptr) return success();
     if (state_.use_count() > 1) {
-      return system_failure(EBUSY, "cannot close the protection domain: memory or queue pairs in it live");
+      return system_failure(EBUSY,
+                            "cannot close the protection domain: memory or queue pairs in it live");
     }
     BOOST_OUTCOME_TRY(state_->domain.close());
     state_.reset();
@@ -60,7 +60,9 @@ class protection_domain {
  private:
   struct state {
     state(ibv_pd* native, const verbs::device& on)
-        : domain{native, on.table(), "protection domain",
+        : domain{native,
+                 on.table(),
+                 "protection domain",
                  [](const control_table& calls, ibv_pd* held) {
                    return returned_errno(calls.dealloc_pd(held));
                  },

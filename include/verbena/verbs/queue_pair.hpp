@@ -24,15 +24,17 @@ class queue_pair {
     ibv_qp* native = calls.create_qp(domain.native_handle(), &asked);
     BOOST_OUTCOME_TRY(checked(null_errno(native), [&] {
       return "cannot create a queue pair on " + domain.device().name() + " with " +
-             std::to_string(wanted.max_send_wr) + " send and " + std::to_string(wanted.max_recv_wr) +
-             " receive requests, " + std::to_string(wanted.max_send_sge) + " and " +
-             std::to_string(wanted.max_recv_sge) + " pieces each, " +
-             std::to_string(wanted.max_inline_data) + " bytes inline";
+             std::to_string(wanted.max_send_wr) + " send and " +
+             std::to_string(wanted.max_recv_wr) + " receive requests, " +
+             std::to_string(wanted.max_send_sge) + " and " + std::to_string(wanted.max_recv_sge) +
+             " pieces each, " + std::to_string(wanted.max_inline_data) + " bytes inline";
     }));
     queue_pair made;
     made.state_ = std::make_shared<object<ibv_qp>>(
         native, calls, "queue pair",
-        [](const control_table& table, ibv_qp* held) { return returned_errno(table.destroy_qp(held)); },
+        [](const control_table& table, ibv_qp* held) {
+          return returned_errno(table.destroy_qp(held));
+        },
         object<ibv_qp>::parents{domain.keep(), std::move(queues)});
     return made;
   }

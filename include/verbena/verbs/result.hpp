@@ -18,7 +18,8 @@ struct raise_on_access : BOOST_OUTCOME_V2_NAMESPACE::policy::base {
   template <class Impl>
   static constexpr void wide_error_check(Impl&& self) {
     if (!base::_has_error(self)) {
-      raise({std::make_error_code(std::errc::invalid_argument), "error() of a result that holds a value"});
+      raise({std::make_error_code(std::errc::invalid_argument),
+             "error() of a result that holds a value"});
     }
   }
   template <class Impl>

@@ -13,8 +13,9 @@ namespace verbena::verbs {
 /// ms) is never given. Source: IBA 9.7.5.2.8, the same table as in the kernel's rxe.
 constexpr std::uint8_t rnr_timer_code(std::chrono::nanoseconds wanted) noexcept {
   constexpr std::array<std::uint32_t, 32> hundredths{
-      65536, 1,   2,    3,    4,    6,    8,    12,   16,   24,   32,    48,    64,    96,    128,   192,
-      256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+      65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
+      48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
+      2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
   for (std::uint8_t code = 1; code < 31; ++code) {
     if (std::chrono::microseconds{hundredths[code] * 10} >= wanted) return code;
   }

@@ -15,11 +15,13 @@ struct throwing {
   static T deliver(result<T>&& of) {
     static_assert(VERBENA_EXCEPTIONS || sizeof(T*) == 0,
                   "errors::throwing needs exceptions: with -fno-exceptions name errors::returning");
-    if (!of) [[unlikely]] raise(std::move(of).error());
+    if (!of) [[unlikely]]
+      raise(std::move(of).error());
     return std::move(of).value();
   }
   static void deliver(result<void>&& of) {
-    if (!of) [[unlikely]] raise(std::move(of).error());
+    if (!of) [[unlikely]]
+      raise(std::move(of).error());
   }
   [[noreturn]] static void failed(error value) { raise(std::move(value)); }
 };

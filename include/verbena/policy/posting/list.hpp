@@ -20,7 +20,8 @@ struct list {
     [[gnu::always_inline]] explicit chain(ibv_qp*) noexcept {}
 
     template <std::size_t Index, std::size_t FirstPiece, class Request>
-    [[gnu::always_inline]] void add(const Request& request, std::uint64_t id, bool signaled) noexcept {
+    [[gnu::always_inline]] void add(const Request& request, std::uint64_t id,
+                                    bool signaled) noexcept {
       constexpr std::size_t pieces = Request::piece_count;
       ibv_send_wr& work = requests_[Index];
       work.wr_id = id;
@@ -45,14 +46,17 @@ struct list {
     [[gnu::always_inline]] accepted submit(ibv_qp* queue_pair) {
       ibv_send_wr* refused = nullptr;
       const int value = ibv_post_send(queue_pair, requests_.data(), &refused);
-      if (value == 0 && refused == nullptr) [[likely]] return {Requests, 0};
+      if (value == 0 && refused == nullptr) [[likely]]
+        return {Requests, 0};
       return stopped_at(refused == nullptr ? 0 : refused - requests_.data(), value);
     }
 
    private:
     /// A provider may return 0 and still name a request it refused (siw): the pointer decides.
-    [[gnu::cold, gnu::noinline]] static accepted stopped_at(std::ptrdiff_t count, int value) noexcept {
-      return {static_cast<std::uint32_t>(count), value == 0 ? EINVAL : verbs::returned_errno(value)};
+    [[gnu::cold, gnu::noinline]] static accepted stopped_at(std::ptrdiff_t count,
+                                                            int value) noexcept {
+      return {static_cast<std::uint32_t>(count),
+              value == 0 ? EINVAL : verbs::returned_errno(value)};
     }
 
     static constexpr ibv_wr_opcode opcode(operation of) noexcept {

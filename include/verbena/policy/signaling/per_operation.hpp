@@ -15,7 +15,8 @@ struct per_operation {
   static constexpr std::uint16_t window(std::uint32_t depth) noexcept {
     return static_cast<std::uint16_t>(std::max<std::uint32_t>(depth / 2, 1));
   }
-  static constexpr bool signals(std::uint16_t& unsignaled, std::uint16_t window, bool asked) noexcept {
+  static constexpr bool signals(std::uint16_t& unsignaled, std::uint16_t window,
+                                bool asked) noexcept {
     if (!asked && ++unsignaled < window) return false;
     unsignaled = 0;
     return true;

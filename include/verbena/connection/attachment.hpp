@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <verbena/connection/completion_queue_core.hpp>
+#include <verbena/connection/endpoint_descriptor.hpp>
+#include <verbena/connection/options.hpp>
+#include <verbena/verbs/queue_pair.hpp>
+#include <verbena/verbs/timers.hpp>
+
+namespace verbena {
+
+/// For attachment::wait where there is nothing to look at besides completions.
+struct look_nowhere {
+  static constexpr std::chrono::hours every{24};
+  result<void> operator()() const { return success(); }
+};
+
+/// A queue pair on a completion queue, from INIT to its end: what an endpoint is made of and a
+/// connection takes over. Stays where it is while those move.
+template <completion_policy Completion, class Mutex>
+class attachment {
+  struct token {};
+
+ public:
+  using core = completion_queue_core<Completion>;
+  using clock = std::chrono::steady_clock;
+
+  /// A queue pair in INIT, which can already take receives. Without a `queue` it gets one of its
+  /// own. Errors: errc::capacity naming the option, what was asked and allowed; errno of the verbs.
+  template <class Transport, class Signaling>
+  static result<std::unique_ptr<attachment>> create(const verbs::protection_domain& domain,
+                                                    verbena::options asked,
+                                                    std::shared_ptr<core> queue) {
+    const verbs::device& device = domain.device();
+    BOOST_OUTCOME_TRY(fit(device, asked));
+    BOOST_OUTCOME_TRY(auto port, device.port(asked.port));
+    if (port.state != IBV_PORT_ACTIVE) {
+      return error{
+          std::make_error_code(std::errc::network_down),
+          "port " + std::to_string(asked.port) + " of " + device.name() + " is not active"};
+    }
+    const bool own = queue == nullptr;
+    if (own) {
+      const std::uint32_t most = static_cast<std::uint32_t>(device.attributes().max_cqe);
+      const std::uint32_t entries =
+          std::min(most, std::bit_ceil(asked.send_depth) + std::bit_ceil(asked.receive_depth));
+      BOOST_OUTCOME_TRY(auto made, core::create(device, {entries, 1}, {}));
+      queue = std::move(made);
+    }
+    auto made = std::make_unique<attachment>(token{}, domain, asked, std::move(queue), own);
+    BOOST_OUTCOME_TRY((made->template start<Transport, Signaling>(port)));
+    return made;
+  }
+
+  attachment(token, const verbs::protection_domain& domain, const verbena::options& asked,
+             std::shared_ptr<core> queue, bool own)
+      : domain_{domain.share()}, options_{asked}, queue_{std::move(queue)}, own_queue_{own} {}
+  attachment(const attachment&) = delete;
+  attachment& operator=(const attachment&) = delete;
+  ~attachment() {
+    if (state_ == nullptr) return;
+    if (auto closed = close(clock::now() + options_.close_timeout); !closed) {
+      verbs::destroy_failure.load()(closed.error());
+    }
+  }
+
+  queue_pair_state& state() const noexcept { return *state_; }
+  const std::shared_ptr<core>& queue() const noexcept { return queue_; }
+  bool owns_queue() const noexcept { return own_queue_; }
+  const verbena::options& options() const noexcept { return options_; }
+  const ibv_qp_cap& granted() const noexcept { return granted_; }
+  const verbs::protection_domain& domain() const noexcept { return domain_; }
+  const verbs::device& device() const noexcept { return domain_.device(); }
+  const ibv_port_attr& port() const noexcept { return port_; }
+  ibv_qp* native_handle() const noexcept { return queue_pair_.native_handle(); }
+  Mutex& mutex() noexcept { return mutex_; }
+
+  /// The largest MTU this end can do.
+  ibv_mtu max_mtu() const noexcept {
+    return std::min(port_.active_mtu, static_cast<ibv_mtu>(options_.max_mtu));
+  }
+
+  /// What the peer may do to this end's memory from now on; only before it is connected.
+  template <class Transport>
+  result<void> allow(rights more) {
+    allowed_ = allowed_ | more;
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_INIT;
+    attributes.qp_access_flags = static_cast<unsigned>(access_flags(allowed_));
+    attributes.port_num = options_.port;
+    return queue_pair_.modify(attributes, Transport::to_init, "INIT");
+  }
+
+  result<void> modify(const ibv_qp_attr& attributes, int mask, const char* step) const {
+    return queue_pair_.modify(attributes, mask, step);
+  }
+
+  /// Makes every request outstanding or posted from now on complete as flushed.
+  result<void> fail() {
+    BOOST_OUTCOME_TRY(queue_pair_.fail());
+    return success();
+  }
+
+  /// Waits until what has been posted so far has completed; completions go to `handle`. Between
+  /// them `look_aside` is called, whose error ends the wait. Errors: errc::timed_out with what is
+  /// outstanding, errc::stopped, the status of what broke the queue pair, errno.
+  template <class Handlers, class LookAside>
+  result<void> wait(clock::time_point deadline, Handlers&& handle, LookAside&& look_aside) {
+    queue_pair_state& state = *state_;
+    const std::uint32_t sends = state.sends.posted;
+    const std::uint32_t receives = state.receives.posted;
+    const auto reached = [](const work_queue_positions& queue, std::uint32_t position) {
+      return static_cast<std::int32_t>(queue.retired - position) >= 0;
+    };
+    bool marked = state.unsignaled == 0;
+    while (!(reached(state.sends, sends) && reached(state.receives, receives))) {
+      if (!marked && state.sends.has_room(1)) {
+        BOOST_OUTCOME_TRY(post_marker());
+        marked = true;
+      }
+      BOOST_OUTCOME_TRY(look_aside());
+      const polled found =
+          queue_->wait(std::min(deadline, clock::now() + look_aside.every), handle);
+      if (!found.error() || (found.timed_out() && clock::now() < deadline)) continue;
+      return error{found.error(), "waiting for " + std::to_string(state.sends.outstanding()) +
+                                      " send and " + std::to_string(state.receives.outstanding()) +
+                                      " receive requests"};
+    }
+    if (state.broken()) return broken_error();
+    return success();
+  }
+
+  /// Waits until the sends posted so far have completed or the deadline has passed.
+  template <class Handlers>
+  void finish_sends(clock::time_point deadline, Handlers&& handle) {
+    queue_pair_state& state = *state_;
+    if (state.unsignaled != 0 && state.sends.has_room(1) && !post_marker()) return;
+    while (state.sends.outstanding() != 0 && !state.broken() && clock::now() < deadline) {
+      if (!queue_->poll(handle)) std::this_thread::yield();
+    }
+  }
+
+  error broken_error() const {
+    return {
+        make_error_code(state_->failure),
+        "the connection of queue pair " + std::to_string(native_handle()->qp_num) + " is broken"};
+  }
+
+  /// Moves to ERR, takes the completions of everything outstanding (given to `handle`) until the
+  /// deadline, then destroys the queue pair. Errors: errc::incomplete_drain when some were
+  /// missing, which does not keep the queue pair from being destroyed; errno of the verbs.
+  template <class Handlers>
+  result<void> close(clock::time_point deadline, Handlers&& handle) {
+    if (state_ == nullptr) return success();
+    queue_pair_state& state = *state_;
+    result<void> outcome = success();
+    if (state.unsignaled != 0 && state.sends.has_room(1)) (void)post_marker();
+    if (auto failed = queue_pair_.fail(); !failed) outcome = std::move(failed).error();
+    state.fail(status::flushed);
+    // Not by wait(), which a stop() would end.
+    while (state.sends.outstanding() + state.receives.outstanding() != 0) {
+      if (const polled found = queue_->poll(handle); found) continue;
+      if (clock::now() >= deadline) break;
+      std::this_thread::sleep_for(std::chrono::microseconds{20});
+    }
+    const std::uint32_t missing = state.sends.outstanding() + state.receives.outstanding();
+    if (outcome && missing != 0) {
+      outcome = error{errc::incomplete_drain, std::to_string(missing) + " requests of queue pair " +
+                                                  std::to_string(native_handle()->qp_num)};
+    }
+    BOOST_OUTCOME_TRY(queue_pair_.close());
+    queue_->detach(*std::exchange(state_, nullptr), depth_);
+    return outcome;
+  }
+  result<void> close(clock::time_point deadline) {
+    return close(deadline, on([](const failed&) noexcept {}));
+  }
+
+ private:
+  /// Lowers or refuses what the device can not do.
+  static result<void> fit(const verbs::device& device, verbena::options& asked) {
+    const ibv_device_attr& limits = device.attributes();
+    const auto depth_limit = std::min<std::uint32_t>(static_cast<std::uint32_t>(limits.max_qp_wr),
+                                                     work_queue_positions::depth_limit);
+    const auto pieces = static_cast<std::uint32_t>(limits.max_sge);
+    struct {
+      const char* name;
+      std::uint32_t& value;
+      std::uint32_t limit;
+    } const fields[] = {{"send_depth", asked.send_depth, depth_limit},
+                        {"receive_depth", asked.receive_depth, depth_limit},
+                        {"send_pieces", asked.send_pieces, pieces},
+                        {"receive_pieces", asked.receive_pieces, pieces}};
+    for (const auto& field : fields) {
+      if (field.value != 0 && field.value <= field.limit) continue;
+      if (field.value == 0 || asked.capacity == capacity::exact) {
+        return error{errc::capacity, std::string{field.name} + " " + std::to_string(field.value) +
+                                         "; " + device.name() + " allows 1 to " +
+                                         std::to_string(field.limit)};
+      }
+      field.value = field.limit;
+    }
+    asked.retries = std::min<std::uint8_t>(asked.retries, 7);
+    asked.receiver_not_ready_retries = std::min<std::uint8_t>(asked.receiver_not_ready_retries, 7);
+    const auto clamp_reads = [](std::uint8_t wanted, int most) {
+      return static_cast<std::uint8_t>(std::min<int>(wanted, std::max(most, 0)));
+    };
+    asked.reads_asked = clamp_reads(asked.reads_asked, limits.max_qp_init_rd_atom);
+    asked.reads_answered = clamp_reads(asked.reads_answered, limits.max_qp_rd_atom);
+    return success();
+  }
+
+  template <class Transport, class Signaling>
+  result<void> start(const ibv_port_attr& port) {
+    port_ = port;
+    ibv_qp_init_attr wanted{};
+    wanted.send_cq = queue_->native();
+    wanted.recv_cq = queue_->native();
+    wanted.qp_type = Transport::queue_pair_type;
+    wanted.cap.max_send_wr = options_.send_depth;
+    wanted.cap.max_recv_wr = options_.receive_depth;
+    wanted.cap.max_send_sge = options_.send_pieces;
+    wanted.cap.max_recv_sge = options_.receive_pieces;
+    BOOST_OUTCOME_TRY(auto made, verbs::queue_pair::create(domain_, wanted, queue_));
+    queue_pair_ = std::move(made);
+    granted_ = wanted.cap;
+    BOOST_OUTCOME_TRY(check_granted());
+
+    // More may be granted than asked: it is used where the completion queue has room for it.
+    const auto most = [](std::uint32_t depth) {
+      return std::min(depth, work_queue_positions::depth_limit);
+    };
+    std::uint32_t sends = most(granted_.max_send_wr);
+    std::uint32_t receives = most(granted_.max_recv_wr);
+    if (sends + receives > queue_->entries() - queue_->reserved()) {
+      sends = std::min(sends, options_.send_depth);
+      receives = std::min(receives, options_.receive_depth);
+    }
+    BOOST_OUTCOME_TRY(auto place, queue_->attach(sends + receives));
+    state_ = place;
+    depth_ = sends + receives;
+    receive_data_ = std::make_unique<std::byte*[]>(std::bit_ceil(receives));
+    state_->queue_pair = queue_pair_.native_handle();
+    state_->receive_data = receive_data_.get();
+    state_->receive_mask = std::bit_ceil(receives) - 1;
+    state_->sends.capacity = sends;
+    state_->receives.capacity = receives;
+    state_->domain = domain_.id();
+    state_->max_message = port.max_msg_sz;
+    state_->signal_window = Signaling::window(sends);
+    return allow<Transport>(options_.peer_may);
+  }
+
+  result<void> check_granted() {
+    struct {
+      const char* name;
+      std::uint32_t asked;
+      std::uint32_t granted;
+    } const fields[] = {{"send_depth", options_.send_depth, granted_.max_send_wr},
+                        {"receive_depth", options_.receive_depth, granted_.max_recv_wr},
+                        {"send_pieces", options_.send_pieces, granted_.max_send_sge},
+                        {"receive_pieces", options_.receive_pieces, granted_.max_recv_sge}};
+    for (const auto& field : fields) {
+      if (field.granted >= field.asked) continue;
+      if (options_.capacity == capacity::at_most && field.granted != 0) continue;
+      return error{errc::capacity, std::string{field.name} + " " + std::to_string(field.asked) +
+                                       "; " + device().name() + " granted " +
+                                       std::to_string(field.granted)};
+    }
+    return success();
+  }
+
+  /// An empty signaled write, whose completion retires the unsignaled requests before it.
+  [[gnu::cold, gnu::noinline]] result<void> post_marker() {
+    queue_pair_state& state = *state_;
+    ibv_send_wr work{};
+    work.wr_id = work_request_id::make(operation::marker, state.owner, state.sends.posted, 0).word;
+    work.opcode = IBV_WR_RDMA_WRITE;
+    work.send_flags = IBV_SEND_SIGNALED;
+    ibv_send_wr* refused = nullptr;
+    errno = 0;
+    const int value = ibv_post_send(state.queue_pair, &work, &refused);
+    if (value != 0 || refused != nullptr) {
+      return system_failure(value == 0 ? EINVAL : verbs::returned_errno(value),
+                            "cannot post a marker");
+    }
+    ++state.sends.posted;
+    state.unsignaled = 0;
+    return success();
+  }
+
+  verbs::protection_domain domain_;
+  verbena::options options_;
+  std::shared_ptr<core> queue_;
+  bool own_queue_;
+  verbs::queue_pair queue_pair_;
+  std::unique_ptr<std::byte*[]> receive_data_;
+  queue_pair_state* state_ = nullptr;
+  std::uint32_t depth_ = 0;
+  ibv_qp_cap granted_{};
+  ibv_port_attr port_{};
+  rights allowed_{};
+  [[no_unique_address]] Mutex mutex_;
+};
+
+}  // namespace verbena

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <verbena/connection/attachment.hpp>
+#include <verbena/connection/completion_queue.hpp>
+#include <verbena/connection/endpoint_descriptor.hpp>
+#include <verbena/connection/post_on.hpp>
+#include <verbena/connection/session.hpp>
+#include <verbena/memory/role.hpp>
+#include <verbena/policy/policy_set.hpp>
+
+namespace verbena {
+
+template <class Policies>
+class basic_listener;
+class cm_session;
+
+/// A connected queue pair (RTS): posts every operation its transport carries. Made by connecting
+/// an endpoint or by accepting; move-only, and moving it changes nothing for requests in flight.
+/// One thread at a time uses it and its completion queue, unless the threading policy says else.
+template <class Policies>
+class basic_connection {
+  using errors = typename Policies::errors;
+  using clock = std::chrono::steady_clock;
+
+ public:
+  using policies = Policies;
+  using attachment_type =
+      attachment<typename Policies::completion, typename Policies::threading::mutex>;
+  using session_type = std::conditional_t<Policies::setup::uses_cm, cm_session, no_session>;
+  using queue_type = completion_queue<typename Policies::completion, errors>;
+  /// For setup::cm: where connections of this kind are accepted.
+  using listener = basic_listener<Policies>;
+
+  basic_connection(std::unique_ptr<attachment_type> here, const region_list& peers,
+                   session_type session = {})
+      : attachment_{std::move(here)},
+        session_{std::move(session)},
+        queue_{attachment_->queue()},
+        state_{&attachment_->state()},
+        peers_{peers} {}
+
+  /// Posts one chain, on one doorbell: any number of receives, or of sends, reads and writes, in
+  /// the order given. The memory is the adapter's until the completion. The value tells how many
+  /// entered; a full queue is would_block(), not an error. Other failures go to the errors policy
+  /// first: errc::broken, foreign_domain, message_too_long, outside_region; errno of the provider.
+  /// Two posts ring two doorbells, which costs throughput and saves latency on some adapters.
+  template <class... Requests>
+  [[gnu::always_inline]] posted post(const Requests&... requests) {
+    return post_on<Policies>(*state_, attachment_->mutex(), requests...);
+  }
+
+  /// Waits until everything posted so far, receives too, has completed. Completions go to
+  /// `handle`; what it misses is lost, so on a completion queue shared with other connections use
+  /// completions().wait(). Errors: errc::timed_out, errc::stopped, errc::disconnected, the status
+  /// that broke the connection.
+  template <class Handlers>
+  auto wait(std::chrono::nanoseconds timeout, Handlers&& handle) {
+    return errors::deliver(wait_for(timeout, handle));
+  }
+  /// The same without handlers; on a completion queue of its own only.
+  auto wait(std::chrono::nanoseconds timeout) { return errors::deliver(wait_alone(timeout)); }
+
+  /// The queue that the completions of this connection come from; shared or its own.
+  queue_type& completions() noexcept { return queue_; }
+
+  /// The peer's region at `index` in its descriptor, as elements of T with what `Roles` need, or
+  /// remote_writable when none is named. Errors: errc::no_right with what is granted;
+  /// errc::wire_value where T does not fit; errc::capacity for an index beyond those described.
+  template <class T, role... Roles>
+  auto peer(std::size_t index = 0) const {
+    constexpr rights needed =
+        sizeof...(Roles) == 0 ? rights::remote_write : remote_part(grants_of<Roles...>);
+    return errors::deliver(region_at<T, needed>(index));
+  }
+  std::size_t peer_regions() const noexcept { return peers_.count; }
+
+  /// Whether the peer has closed or died, as far as setup::cm can tell; requests outstanding are
+  /// then flushed. Never blocks. With setup::descriptor only a failing request tells.
+  bool peer_gone() {
+    if (!session_.peer_gone()) return false;
+    if (!std::exchange(flushed_, true)) (void)attachment_->fail();
+    return true;
+  }
+
+  /// Lets the requests posted complete (within options::close_timeout), tells the peer, takes what
+  /// is left flushed, and destroys the queue pair. Again: does nothing. The destructor does the
+  /// same without waiting for sends. Errors: errc::incomplete_drain; errno of the verbs.
+  auto close() { return errors::deliver(close_now()); }
+
+  connection_id id() const noexcept { return connection_id{state_->owner}; }
+  const ibv_qp_cap& granted() const noexcept { return attachment_->granted(); }
+  ibv_qp* native_handle() const noexcept {
+    return attachment_ ? attachment_->native_handle() : nullptr;
+  }
+
+ private:
+  template <class T, rights Needed>
+  result<remote_region<T, Needed>> region_at(std::size_t index) const {
+    if (index >= peers_.count) {
+      return error{errc::capacity, "region " + std::to_string(index) +
+                                       " of a peer that described " + std::to_string(peers_.count)};
+    }
+    return peers_.records[index].template as<T, Needed>();
+  }
+
+  template <class Handlers>
+  result<void> wait_for(std::chrono::nanoseconds timeout, Handlers& handle) {
+    struct {
+      basic_connection& self;
+      std::chrono::nanoseconds every;
+      result<void> operator()() const {
+        self.peer_gone();
+        return success();
+      }
+    } const look{*this, session_.every};
+    attachment_->queue()->waiter().watch_also(session_.descriptor());
+    auto outcome = attachment_->wait(clock::now() + timeout, handle, look);
+    attachment_->queue()->waiter().watch_also(-1);
+    if (!outcome && flushed_) {
+      return error{errc::disconnected,
+                   "the peer closed the connection or died; " + outcome.error().message()};
+    }
+    return outcome;
+  }
+
+  result<void> wait_alone(std::chrono::nanoseconds timeout) {
+    if (!attachment_->owns_queue()) {
+      return error{std::make_error_code(std::errc::operation_not_permitted),
+                   "wait() without handlers on a shared completion queue would lose completions of "
+                   "others: use completions().wait()"};
+    }
+    return wait_for(timeout, ignore);
+  }
+
+  result<void> close_now() {
+    if (attachment_ == nullptr) return success();
+    const auto deadline = clock::now() + attachment_->options().close_timeout;
+    if (!state_->broken() && !peer_gone()) attachment_->finish_sends(deadline, ignore);
+    auto said = session_.disconnect();
+    auto closed = attachment_->close(deadline, ignore);
+    session_ = {};
+    if (!closed && attachment_->native_handle() != nullptr) return closed;
+    attachment_.reset();
+    return closed ? std::move(said) : std::move(closed);
+  }
+
+  static constexpr auto ignore = on([](const failed&) noexcept {});
+
+  std::unique_ptr<attachment_type> attachment_;
+  session_type session_;  // goes before the queue pair, which it has told the peer of
+  queue_type queue_;
+  queue_pair_state* state_;
+  region_list peers_;
+  bool flushed_ = false;
+};
+
+/// A connection with policies in any order: connection<setup::cm, completion::event_driven>.
+template <class... Policies>
+using connection = basic_connection<policies<Policies...>>;
+
+}  // namespace verbena

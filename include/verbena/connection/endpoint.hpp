@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include <verbena/connection/attachment.hpp>
+#include <verbena/connection/completion_queue.hpp>
+#include <verbena/connection/connection.hpp>
+#include <verbena/connection/link.hpp>
+#include <verbena/connection/post_on.hpp>
+#include <verbena/policy/policy_set.hpp>
+
+namespace verbena {
+
+/// A queue pair that is not connected yet (INIT): it can take receives, so that none comes too
+/// late, and describe itself; connecting makes it a connection. Move-only; one thread at a time.
+template <class Policies>
+class basic_endpoint {
+  using errors = typename Policies::errors;
+  using transport = typename Policies::transport;
+
+ public:
+  using policies = Policies;
+  using attachment_type =
+      attachment<typename Policies::completion, typename Policies::threading::mutex>;
+  using queue_core = typename attachment_type::core;
+
+  /// Makes one in a protection domain (that of a device, say), with a completion queue of its own.
+  /// Errors: errc::capacity naming the option; errno of the verbs.
+  [[nodiscard]] static auto open(const verbs::protection_domain& domain, options asked = {}) {
+    return errors::deliver(create(domain, asked, nullptr));
+  }
+  /// The same on a completion queue that others may share.
+  template <class QueueErrors>
+  [[nodiscard]] static auto open(
+      const verbs::protection_domain& domain,
+      const completion_queue<typename Policies::completion, QueueErrors>& queue,
+      options asked = {}) {
+    return errors::deliver(create(domain, asked, queue.shared()));
+  }
+  explicit basic_endpoint(const verbs::protection_domain& domain, options asked = {})
+    requires errors::constructs
+      : basic_endpoint{errors::deliver(create(domain, asked, nullptr))} {}
+  template <class QueueErrors>
+    requires errors::constructs
+  basic_endpoint(const verbs::protection_domain& domain,
+                 const completion_queue<typename Policies::completion, QueueErrors>& queue,
+                 options asked = {})
+      : basic_endpoint{errors::deliver(create(domain, asked, queue.shared()))} {}
+
+  /// Posts receives; other operations need a connection. See connection::post.
+  template <class... Requests>
+  [[gnu::always_inline]] posted post(const Requests&... receives) {
+    static_assert(
+        ((Requests::what == operation::receive) && ...),
+        "an endpoint is not connected yet: it can post receives only, connect it to send");
+    return post_on<Policies>(attachment_->state(), attachment_->mutex(), receives...);
+  }
+
+  /// This end in bytes, to be carried to the peer by any means, with up to four regions that it
+  /// opens to it. Whoever reads them can use those regions. Errors: errc::not_supported on iWARP,
+  /// errc::no_usable_gid.
+  template <class... Regions>
+  [[nodiscard]] auto describe(const Regions&... regions)
+    requires(!Policies::setup::uses_cm)
+  {
+    static_assert(sizeof...(Regions) <= regions_in_descriptor,
+                  "a descriptor carries at most four regions");
+    return errors::deliver(describe_with({region_record::of(regions)...}, sizeof...(Regions)));
+  }
+
+  /// Connects to the end that the bytes describe. Both ends do this, in any order; neither knows
+  /// when the other has. On an error the endpoint is gone. Errors: errc::wire_* for bytes that are
+  /// no descriptor, errc::mismatch, errc::no_usable_gid, errno of the transition.
+  [[nodiscard]] auto connect(std::span<const std::byte> peer) &&
+      requires(!Policies::setup::uses_cm) {
+        return errors::deliver(std::move(*this).connect_to(peer));
+      }
+
+      const ibv_qp_cap& granted() const noexcept {
+    return attachment_->granted();
+  }
+  ibv_qp* native_handle() const noexcept {
+    return attachment_ ? attachment_->native_handle() : nullptr;
+  }
+
+  /// For the layers that connect it.
+  std::unique_ptr<attachment_type> release() && noexcept { return std::move(attachment_); }
+  attachment_type& attached() const noexcept { return *attachment_; }
+
+  static result<basic_endpoint> create(const verbs::protection_domain& domain, options asked,
+                                       std::shared_ptr<queue_core> queue) {
+    BOOST_OUTCOME_TRY(auto made,
+                      attachment_type::template create<transport, typename Policies::signaling>(
+                          domain, asked, std::move(queue)));
+    return basic_endpoint{std::move(made)};
+  }
+
+ private:
+  explicit basic_endpoint(std::unique_ptr<attachment_type> made) noexcept
+      : attachment_{std::move(made)} {}
+
+  result<descriptor_bytes> describe_with(std::array<region_record, regions_in_descriptor> records,
+                                         std::size_t count) {
+    BOOST_OUTCOME_TRY(auto mine, link::describe<transport>(*attachment_, first_packet_));
+    mine.regions = {records, count};
+    BOOST_OUTCOME_TRY(attachment_->template allow<transport>(mine.regions.granted()));
+    return mine.write();
+  }
+
+  result<basic_connection<Policies>> connect_to(std::span<const std::byte> bytes) && {
+    std::unique_ptr<attachment_type> here = std::move(attachment_);
+    BOOST_OUTCOME_TRY(auto mine, link::describe<transport>(*here, first_packet_));
+    BOOST_OUTCOME_TRY(auto peer, endpoint_descriptor::read(bytes));
+    BOOST_OUTCOME_TRY(link::connect<transport>(*here, mine, peer));
+    return basic_connection<Policies>{std::move(here), peer.regions};
+  }
+
+  std::unique_ptr<attachment_type> attachment_;
+  std::uint32_t first_packet_ = link::random_packet_number();
+};
+
+/// An endpoint with policies in any order: endpoint<setup::cm, errors::returning>.
+template <class... Policies>
+using endpoint = basic_endpoint<policies<Policies...>>;
+
+}  // namespace verbena

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <mutex>
+#include <string>
+
+#include <verbena/chain/post.hpp>
+#include <verbena/connection/core_policies.hpp>
+
+namespace verbena {
+
+/// The sentence of a post that failed.
+[[gnu::cold, gnu::noinline]] inline error post_error(const queue_pair_state& state, posted result) {
+  std::string what = "post on queue pair " + std::to_string(state.queue_pair->qp_num);
+  if (result.count() != 0) what += ", " + std::to_string(result.count()) + " requests entered";
+  if (result.failed_with(errc::message_too_long)) {
+    what += " (1 to " + std::to_string(state.max_message) + " bytes can be sent at a time)";
+  }
+  if (result.failed_with(errc::broken)) {
+    what += " (" + make_error_code(state.failure).message() + ")";
+  }
+  if (result.failed_with(errc::capacity)) what += " (the chain is longer than the queue is deep)";
+  return {result.error(), what};
+}
+
+/// Posts under the threading policy's mutex and lets the errors policy react to a failure.
+template <class Policies, class... Requests>
+[[gnu::always_inline]] inline posted post_on(queue_pair_state& state,
+                                             typename Policies::threading::mutex& mutex,
+                                             const Requests&... requests) {
+  posted result;
+  {
+    const std::lock_guard guard{mutex};
+    result = chain::post<core_of<Policies>>(state, requests...);
+  }
+  if (!result && !result.would_block()) [[unlikely]] {
+    Policies::errors::failed(post_error(state, result));
+  }
+  return result;
+}
+
+}  // namespace verbena

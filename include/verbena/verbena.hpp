@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+/// Everything of verbena but the optional parts; see docs/ for what is where.
+#include <verbena/connection/connection.hpp>
+#include <verbena/connection/device.hpp>
+#include <verbena/connection/endpoint.hpp>
+#include <verbena/memory/buffer.hpp>
+#include <verbena/memory/descriptor.hpp>
+#include <verbena/policy/accounting/unchecked.hpp>
+#include <verbena/policy/completion/event_driven.hpp>
+#include <verbena/policy/errors/returning.hpp>
+#include <verbena/policy/setup/cm.hpp>
+#include <verbena/policy/signaling/one_in.hpp>
+#include <verbena/policy/signaling/per_operation.hpp>
+#include <verbena/version.hpp>
