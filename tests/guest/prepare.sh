@@ -106,7 +106,7 @@ unpack_kernel() {
 pack() {
   local initramfs=$PWD/initramfs file
   mkdir -p "$initramfs"/{dev,proc,sys,host,writes,root}
-  install "$here/init" "$here/session" root/bin/busybox "$initramfs"
+  install "$here/init" root/bin/busybox "$initramfs"
   printf '%s\n' "${modules[*]}" >"$initramfs/modules"
 
   depmod -b root "$kernel"
@@ -130,7 +130,7 @@ case "$#:${1-}" in
 esac
 
 PATH+=:/usr/sbin:/sbin
-hash=$(cat "$here"/{prepare.sh,init,session} | sha256sum | cut -c -12)
+hash=$(cat "$here"/{prepare.sh,init} | sha256sum | cut -c -12)
 
 need qemu-system-x86_64 qemu-system-x86 rdma iproute2
 ready() { compgen -G "$store/*-$hash"; }

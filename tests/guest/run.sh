@@ -35,6 +35,7 @@ say() { printf 'tests/guest: %s\n' "$*" >&2; }
 stop() { say "$2"; exit "$1"; }
 wrong() { stop 2 "$1 (see tests/guest/run.sh --help)"; }
 
+declare -A addresses=([rxe]=192.0.2.1 [siw]=198.51.100.1) # of those reserved for documentation
 device='' limit=120
 while (($#)); do
   case $1 in
@@ -74,15 +75,16 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# The job, as a script: what bash prints for reading back keeps every byte of the environment and the arguments.
+# The job, as a script for any shell: env takes what is no shell's variable too.
+quote() { printf " '%s'" "${1//\'/\'\\\'\'}"; }
+[[ ! $device ]] || export VERBENA_DEVICE=${device}0 VERBENA_ADDRESS=${addresses[$device]}
 mkdir "$work/job"
-(
-  [[ ! $device ]] || unset VERBENA_DEVICE VERBENA_ADDRESS
-  export -p
-  printf 'cd %q\nexec --' "$PWD"
-  printf ' %q' "$@"
-  echo
-) >"$work/job/job"
+{
+  printf 'cd%s && exec env -i' "$(quote "$PWD")"
+  while IFS= read -r -d '' setting; do quote "$setting"; done < <(env -0)
+  quote "$program"
+  for argument in "${@:2}"; do quote "$argument"; done
+} >"$work/job/job"
 
 share() { echo "local,path=${2//,/,,},mount_tag=$1,security_model=none,readonly=on,multidevs=remap"; }
 
@@ -90,12 +92,18 @@ share() { echo "local,path=${2//,/,,},mount_tag=$1,security_model=none,readonly=
 exec {out}> >(exec cat) && relays=($!)
 exec {err}> >(exec cat >&2 {out}>&-) && relays+=($!)
 
+# The last three go to the guest's init.
+kernel_options=(
+  console=ttyS0 quiet panic=-1 rdinit=/init cryptomgr.notests mitigations=off nokaslr
+  "limit=$limit" "rxe=${addresses[rxe]}" "siw=${addresses[siw]}"
+)
+
 # qemu must not outlive this script, whatever ends it: hence setpriv. A panic ends qemu (panic=-1 with -no-reboot).
 exec {reports}< <(
   exec setpriv --pdeathsig KILL qemu-system-x86_64 \
     -M q35 -cpu max -smp 2 -m 2G -nodefaults -no-user-config -no-reboot -display none \
     -kernel "$guest/kernel" -initrd "$guest/initramfs" \
-    -append "console=ttyS0 quiet panic=-1 rdinit=/init cryptomgr.notests mitigations=off nokaslr limit=$limit device=$device" \
+    -append "${kernel_options[*]}" \
     -chardev "file,id=console,path=/dev/fd/2" -serial chardev:console \
     -virtfs "$(share host /)" -virtfs "$(share job "$work/job")" \
     -device virtio-serial-pci \
