@@ -102,8 +102,8 @@ step() {
     status=0
   else
     ((counted > 0)) || failed=$((failed + 1))
-    printf 'failed (%s%d s), the end of %s:\n' "$tests" $((SECONDS - start)) "$log"
-    tail -n 30 "$log" | sed 's/^/    /'
+    printf 'failed (%s%d s), from %s:\n' "$tests" $((SECONDS - start)) "$log"
+    { grep -m 5 'error:' "$log"; echo ...; tail -n 20 "$log"; } | sed 's/^/    /'
   fi
   return $status
 }

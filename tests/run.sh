@@ -18,9 +18,12 @@ One line for each step; logs in build/logs. The last line is "N passed, N failed
   tidy          clang-tidy over all headers
   noexceptions  unit and static tests built with -fno-exceptions
   clang         clang++-19: what the compiler alone decides
-  asan, ubsan   unit and conformance tests under the sanitizers
+  asan          unit and conformance tests under AddressSanitizer and UndefinedBehaviorSanitizer
   release       g++ -O2: examples and benchmarks build; conformance and machine code
   guest         conformance on the kernel's rxe and siw, in a virtual machine
+
+Only when named:
+  ubsan, tsan   the same under UndefinedBehaviorSanitizer alone, under ThreadSanitizer
 
   --quick        lint and dev alone
   --no-packages  install nothing
@@ -90,6 +93,7 @@ part_noexceptions() { preset noexceptions; }
 part_clang() { preset clang static two_units -- -L 'static|compile_fail|consumer'; }
 part_asan() { preset asan -- -LE guest; }
 part_ubsan() { preset ubsan -- -LE guest; }
+part_tsan() { preset tsan -- -LE guest; }
 part_release() {
   if [[ -d tests/conformance || -d tests/codegen ]]; then
     preset release -- -LE guest
@@ -102,7 +106,8 @@ part_guest() {
   step "guest: conformance on rxe0" guest_conformance rxe
   step "guest: conformance on siw0" guest_conformance siw
 }
-parts=(lint dev tidy noexceptions clang asan ubsan release guest)
+parts=(lint dev tidy noexceptions clang asan release guest)
+named_parts=(ubsan tsan)
 
 chosen=() packages=yes
 while (($#)); do
@@ -111,7 +116,7 @@ while (($#)); do
     --quick) chosen+=(lint dev) ;;
     --no-packages) packages=no ;;
     *)
-      [[ " ${parts[*]} " == *" $1 "* ]] || { usage >&2; exit 2; }
+      [[ " ${parts[*]} ${named_parts[*]} " == *" $1 "* ]] || { usage >&2; exit 2; }
       chosen+=("$1") ;;
   esac
   shift
