@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
 #include <utility>
 
 #include <verbena/chain/legal.hpp>
@@ -13,6 +14,7 @@
 #include <verbena/connection/queue_pair_state.hpp>
 #include <verbena/operation/work_request_id.hpp>
 #include <verbena/policy/posting.hpp>
+#include <verbena/policy/posting/entries.hpp>
 #include <verbena/verbs/call.hpp>
 
 /// The way of a chain from the user's line to the provider. Inlined whole: no heap, no lock of
@@ -29,47 +31,34 @@ constexpr std::size_t first_piece(std::size_t index) noexcept {
   return before;
 }
 
-/// Whether lengths and domain of a request suit the queue pair. A piece of no bytes is refused
-/// too: adapters read a scatter/gather entry of length 0 as 2^31 bytes.
+/// What of a request's memory does not suit the queue pair, errc{} when all does. A piece of no
+/// bytes is refused too: adapters read a scatter/gather entry of length 0 as 2^31 bytes.
 template <class Request>
-[[gnu::always_inline]] inline bool suits(const queue_pair_state& state,
+[[gnu::always_inline]] inline errc unfit(const queue_pair_state& state,
                                          const Request& request) noexcept {
-  std::size_t total = 0;
-  bool good = true;
-  for (std::size_t i = 0; i < Request::piece_count; ++i) {
-    const piece& local = request.local()[i];
-    total += local.size;
-    good &= local.domain == state.domain;
-    good &= local.size - 1 < state.max_message;
-  }
-  if constexpr (Request::piece_count > 1) good &= total <= state.max_message;
-  if constexpr (Request::one_sided) good &= total <= request.remote().size_bytes();
-  return good;
+  return std::apply(
+      [&](const auto&... local) __attribute__((always_inline)) {
+        if (((local.domain != state.domain) || ...)) return errc::foreign_domain;
+        if (((local.size - 1 >= state.max_message) || ...)) return errc::message_too_long;
+        const std::size_t total = (local.size + ...);
+        if constexpr (sizeof...(local) > 1) {
+          if (total > state.max_message) return errc::message_too_long;
+        }
+        if constexpr (Request::one_sided) {
+          if (total > request.remote().size_bytes()) return errc::outside_region;
+        }
+        return errc{};
+      },
+      request.local());
 }
 
-/// Why a chain did not pass the checks. Takes the requests by value: a reference would have them
-/// written to memory on the way that succeeds.
-template <class... Requests>
-[[gnu::cold, gnu::noinline]] posted refusal(const queue_pair_state& state,
-                                            const work_queue_positions& queue,
-                                            Requests... requests) noexcept {
+/// Why a queue has no room: a queue pair that has failed has none, and a chain may be longer than
+/// the queue.
+[[gnu::cold, gnu::noinline]] inline posted no_room(const queue_pair_state& state,
+                                                   const work_queue_positions& queue,
+                                                   std::uint32_t requests) noexcept {
   if (state.broken()) return {progress{0, errc::broken}};
-  errc why = errc::would_block;
-  const auto judge = [&](const auto& request) {
-    std::size_t total = 0;
-    for (const piece& local : request.local()) {
-      if (local.domain != state.domain) why = errc::foreign_domain;
-      if (local.size == 0) why = errc::message_too_long;
-      total += local.size;
-    }
-    if (total > state.max_message) why = errc::message_too_long;
-    if constexpr (std::remove_cvref_t<decltype(request)>::one_sided) {
-      if (total > request.remote().size_bytes()) why = errc::outside_region;
-    }
-  };
-  (judge(requests), ...);
-  if (why == errc::would_block && sizeof...(Requests) > queue.capacity) why = errc::capacity;
-  return {progress{0, why}};
+  return {progress{0, requests > queue.capacity ? errc::capacity : errc::would_block}};
 }
 
 /// What a provider refused: the first `taken.count` requests have entered. Out of memory with
@@ -83,16 +72,26 @@ template <class... Requests>
   return {progress::system(taken.count, taken.error)};
 }
 
+/// As partly. The count of unsignaled sends has gone on for requests that did not enter, so it is
+/// set to where the next send is signaled: never later than it should be.
+[[gnu::cold, gnu::noinline]] inline posted partly_sent(queue_pair_state& state,
+                                                       accepted taken) noexcept {
+  state.unsignaled = static_cast<std::uint16_t>(state.signal_window - 1);
+  return partly(state.sends, taken);
+}
+
 template <class Policies, class... Requests>
 [[gnu::always_inline]] inline posted post_sends(queue_pair_state& state,
                                                 const Requests&... requests) {
   constexpr std::uint32_t count = sizeof...(Requests);
   if constexpr (Policies::accounting::checks) {
-    if (!(state.sends.has_room(count) && (suits(state, requests) && ...))) [[unlikely]] {
-      return refusal(state, state.sends, requests...);
-    }
+    if (!state.sends.has_room(count)) [[unlikely]]
+      return no_room(state, state.sends, count);
+    errc why{};
+    if ((((why = unfit(state, requests)) != errc{}) || ...)) [[unlikely]]
+      return {progress{0, why}};
   } else {
-    assert(state.sends.has_room(count) && (suits(state, requests) && ...));
+    assert(state.sends.has_room(count) && ((unfit(state, requests) == errc{}) && ...));
   }
   typename Policies::posting::template chain<count, (Requests::piece_count + ...)> work{
       state.queue_pair};
@@ -106,16 +105,12 @@ template <class Policies, class... Requests>
          Policies::signaling::signals(unsignaled, state.signal_window, Requests::asks_signal)),
      ...);
   }(std::index_sequence_for<Requests...>{});
-  const accepted taken = work.submit(state.queue_pair);
-  if (taken.error != 0) [[unlikely]] {
-    const std::array<bool, count> asked{Requests::asks_signal...};
-    for (std::uint32_t i = 0; i < taken.count; ++i) {
-      (void)Policies::signaling::signals(state.unsignaled, state.signal_window, asked[i]);
-    }
-    return partly(state.sends, taken);
-  }
-  state.sends.posted = position + count;
+  // Before the call, so that it need not be kept during it.
   state.unsignaled = unsignaled;
+  const int value = work.submit(state.queue_pair);
+  if (!work.complete(value)) [[unlikely]]
+    return partly_sent(state, work.entered(value));
+  state.sends.posted += count;
   return posted{count};
 }
 
@@ -124,11 +119,13 @@ template <class Policies, class... Requests>
                                                    const Requests&... requests) {
   constexpr std::uint32_t count = sizeof...(Requests);
   if constexpr (Policies::accounting::checks) {
-    if (!(state.receives.has_room(count) && (suits(state, requests) && ...))) [[unlikely]] {
-      return refusal(state, state.receives, requests...);
-    }
+    if (!state.receives.has_room(count)) [[unlikely]]
+      return no_room(state, state.receives, count);
+    errc why{};
+    if ((((why = unfit(state, requests)) != errc{}) || ...)) [[unlikely]]
+      return {progress{0, why}};
   } else {
-    assert(state.receives.has_room(count) && (suits(state, requests) && ...));
+    assert(state.receives.has_room(count) && ((unfit(state, requests) == errc{}) && ...));
   }
   std::array<ibv_recv_wr, count> work;
   std::array<ibv_sge, (Requests::piece_count + ...)> entries;
@@ -136,22 +133,16 @@ template <class Policies, class... Requests>
   const auto add = [&]<std::size_t Index, class Request>(const Request& request)
                        __attribute__((always_inline)) {
                          constexpr std::size_t first = first_piece<Requests...>(Index);
-                         constexpr std::size_t pieces = Request::piece_count;
                          ibv_recv_wr& each = work[Index];
                          each.wr_id = work_request_id::make(operation::receive, state.owner,
                                                             position + Index, request.token())
                                           .word;
                          each.next = Index + 1 < count ? &work[Index + 1] : nullptr;
                          each.sg_list = entries.data() + first;
-                         each.num_sge = static_cast<int>(pieces);
-                         for (std::size_t i = 0; i < pieces; ++i) {
-                           const piece& local = request.local()[i];
-                           entries[first + i].addr = reinterpret_cast<std::uintptr_t>(local.data);
-                           entries[first + i].length = static_cast<std::uint32_t>(local.size);
-                           entries[first + i].lkey = static_cast<std::uint32_t>(local.key);
-                         }
+                         each.num_sge = static_cast<int>(Request::piece_count);
+                         posting::write_entries(entries.data() + first, request.local());
                          state.receive_data[(position + Index) & state.receive_mask] =
-                             pieces == 1 ? request.local()[0].data : nullptr;
+                             Request::piece_count == 1 ? request.local()[0].data : nullptr;
                        };
   [&]<std::size_t... Index>(std::index_sequence<Index...>) __attribute__((always_inline)) {
     (add.template operator()<Index>(requests), ...);
@@ -159,11 +150,11 @@ template <class Policies, class... Requests>
   ibv_recv_wr* refused = nullptr;
   const int value = ibv_post_recv(state.queue_pair, work.data(), &refused);
   if (value != 0 || refused != nullptr) [[unlikely]] {
-    const auto entered = refused == nullptr ? 0 : refused - work.data();
+    const auto entered = count == 1 || refused == nullptr ? 0 : refused - work.data();
     return partly(state.receives, {static_cast<std::uint32_t>(entered),
                                    value == 0 ? EINVAL : verbs::returned_errno(value)});
   }
-  state.receives.posted = position + count;
+  state.receives.posted += count;
   return posted{count};
 }
 

@@ -12,34 +12,38 @@ namespace verbena {
 class progress {
  public:
   constexpr progress() noexcept = default;
-  constexpr explicit progress(std::uint32_t count) noexcept : count_{count} {}
+  constexpr explicit progress(std::uint32_t count) noexcept : word_{count} {}
   constexpr progress(std::uint32_t count, errc why) noexcept
-      : count_{count}, reason_{-static_cast<std::int32_t>(why)} {}
+      : progress{count, -static_cast<std::int32_t>(why)} {}
 
   /// With the positive errno of a verbs call.
   static constexpr progress system(std::uint32_t count, int number) noexcept {
-    progress value{count};
-    value.reason_ = number;
-    return value;
+    return {count, std::int32_t{number}};
   }
 
-  constexpr std::uint32_t count() const noexcept { return count_; }
+  constexpr std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(word_); }
   constexpr bool failed_with(errc why) const noexcept {
-    return reason_ == -static_cast<std::int32_t>(why);
+    return reason() == -static_cast<std::int32_t>(why);
   }
 
   /// Empty where nothing went wrong.
   std::error_code error() const noexcept {
-    if (reason_ < 0) return make_error_code(static_cast<errc>(-reason_));
-    return {reason_, std::generic_category()};
+    if (reason() < 0) return make_error_code(static_cast<errc>(-reason()));
+    return {reason(), std::generic_category()};
   }
 
  protected:
-  constexpr bool has_reason() const noexcept { return reason_ != 0; }
+  constexpr bool has_reason() const noexcept { return reason() != 0; }
 
  private:
-  std::uint32_t count_ = 0;
-  std::int32_t reason_ = 0;  // 0 none, above an errno, below minus an errc
+  constexpr progress(std::uint32_t count, std::int32_t reason) noexcept
+      : word_{(std::uint64_t{static_cast<std::uint32_t>(reason)} << 32) | count} {}
+
+  /// 0 none, above an errno, below minus an errc.
+  constexpr std::int32_t reason() const noexcept { return static_cast<std::int32_t>(word_ >> 32); }
+
+  // One word, the count below: as two members g++ puts it together on every way out of a post.
+  std::uint64_t word_ = 0;
 };
 
 }  // namespace verbena

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include <verbena/policy/posting.hpp>
+#include <verbena/policy/posting/entries.hpp>
 #include <verbena/verbs/call.hpp>
 
 namespace verbena::posting {
@@ -30,35 +31,30 @@ struct list {
       work.num_sge = static_cast<int>(pieces);
       work.opcode = opcode(Request::what);
       work.send_flags = signaled ? unsigned{IBV_SEND_SIGNALED} : 0U;
-      for (std::size_t i = 0; i < pieces; ++i) {
-        const piece& local = request.local()[i];
-        ibv_sge& entry = entries_[FirstPiece + i];
-        entry.addr = reinterpret_cast<std::uintptr_t>(local.data);
-        entry.length = static_cast<std::uint32_t>(local.size);
-        entry.lkey = static_cast<std::uint32_t>(local.key);
-      }
+      write_entries(entries_.data() + FirstPiece, request.local());
       if constexpr (Request::one_sided) {
         work.wr.rdma.remote_addr = request.remote().address();
         work.wr.rdma.rkey = static_cast<std::uint32_t>(request.remote().key());
       }
     }
 
-    [[gnu::always_inline]] accepted submit(ibv_qp* queue_pair) {
-      ibv_send_wr* refused = nullptr;
-      const int value = ibv_post_send(queue_pair, requests_.data(), &refused);
-      if (value == 0 && refused == nullptr) [[likely]]
-        return {Requests, 0};
-      return stopped_at(refused == nullptr ? 0 : refused - requests_.data(), value);
+    [[gnu::always_inline]] int submit(ibv_qp* queue_pair) {
+      return ibv_post_send(queue_pair, requests_.data(), &refused_);
     }
 
-   private:
     /// A provider may return 0 and still name a request it refused (siw): the pointer decides.
-    [[gnu::cold, gnu::noinline]] static accepted stopped_at(std::ptrdiff_t count,
-                                                            int value) noexcept {
+    [[gnu::always_inline]] bool complete(int value) const noexcept {
+      return value == 0 && refused_ == nullptr;
+    }
+
+    accepted entered(int value) const noexcept {
+      std::ptrdiff_t count = 0;
+      if (Requests > 1 && refused_ != nullptr) count = refused_ - requests_.data();
       return {static_cast<std::uint32_t>(count),
               value == 0 ? EINVAL : verbs::returned_errno(value)};
     }
 
+   private:
     static constexpr ibv_wr_opcode opcode(operation of) noexcept {
       switch (of) {
         case operation::read: return IBV_WR_RDMA_READ;
@@ -68,6 +64,7 @@ struct list {
       }
     }
 
+    ibv_send_wr* refused_ = nullptr;
     std::array<ibv_send_wr, Requests> requests_;
     std::array<ibv_sge, Pieces> entries_;
   };
