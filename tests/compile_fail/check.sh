@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
 #
-# check.sh COMMAND FILE
+# check.sh COMPILER FLAGS FILE
 #
-# COMMAND is a file holding the compiler and its flags, one argument a line. FILE says on one line
+# FLAGS is a file of flags that the compiler reads. FILE says on one line
 #     // expect: sentence
 # and passes when it does not compile, the compiler gives the sentence in an error or a note within
 # the first 15 lines it prints, and the same file compiles with -DFIXED.
@@ -16,9 +16,8 @@ fail() {
     exit 1
 }
 
-file=$2
-mapfile -t command < <(grep -v '^$' "$1")
-command+=(-fsyntax-only)
+command=("$1" "@$2" -fsyntax-only)
+file=$3
 
 mapfile -t sentences < <(sed -n 's|^ *// expect: *||p' "$file")
 [ ${#sentences[@]} -eq 1 ] || fail "has ${#sentences[@]} lines '// expect: sentence', not one"

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
 #
-# check_check.sh COMMAND: does check.sh tell a good file from each kind of bad one?
+# check_check.sh CHECK COMPILER FLAGS: does check.sh tell a good file from each kind of bad one?
 set -u
-check=$(dirname "$0")/check.sh
-command=$1
+check=("$@")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 wrong=0
@@ -13,7 +12,7 @@ wrong=0
 try() {
     cat > "$folder/$3.cpp"
     local said result=pass
-    said=$("$check" "$command" "$folder/$3.cpp" 2>&1) || result=fail
+    said=$("${check[@]}" "$folder/$3.cpp" 2>&1) || result=fail
     if [ $result != "$1" ] || [[ $said != *"$2"* ]]; then
         printf '%s: expected %s (%s), got %s:\n%s\n' "$3" "$1" "$2" $result "$said"
         wrong=1
@@ -28,6 +27,13 @@ constexpr int answer = 42;
 constexpr int answer = 7;
 #endif
 static_assert(answer != 7, "seven is no answer");
+EOF
+try pass "" with_the_library <<'EOF'
+// expect: seven is no answer
+#include <verbena/verbena.hpp>
+#ifndef FIXED
+static_assert(VERBENA_VERSION_MAJOR < 0, "seven is no answer");
+#endif
 EOF
 try pass "" in_a_function_template <<'EOF'
 // expect: seven is no answer
