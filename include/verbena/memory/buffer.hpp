@@ -71,6 +71,15 @@ class buffer {
     return success();
   }
 
+  buffer(buffer&&) noexcept = default;
+  /// In this order: what was held is deregistered before its memory is given back.
+  buffer& operator=(buffer&& other) noexcept {
+    registered_ = std::move(other.registered_);
+    memory_ = std::move(other.memory_);
+    return *this;
+  }
+  ~buffer() = default;
+
  private:
   struct release {
     void operator()(std::byte* held) const noexcept { std::free(held); }
