@@ -52,8 +52,11 @@ class registration {
     return {elements_, lkey{native == nullptr ? 0 : native->lkey}, native == nullptr ? 0 : domain_};
   }
 
-  /// The key the peer uses; for descriptors.
-  rkey remote_key() const noexcept { return rkey{region_.native_handle()->rkey}; }
+  /// The key the peer uses; for descriptors. 0 once closed or moved from.
+  rkey remote_key() const noexcept {
+    const ibv_mr* native = region_.native_handle();
+    return rkey{native == nullptr ? 0 : native->rkey};
+  }
 
   T* data() const noexcept { return elements_.data(); }
   std::size_t size() const noexcept { return elements_.size(); }
