@@ -2,6 +2,7 @@
 #pragma once
 
 /// Everything of verbena but the optional parts; see docs/ for what is where.
+#include <verbena/cm/listener.hpp>
 #include <verbena/connection/connection.hpp>
 #include <verbena/connection/device.hpp>
 #include <verbena/connection/endpoint.hpp>

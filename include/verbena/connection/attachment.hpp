@@ -20,12 +20,6 @@
 
 namespace verbena {
 
-/// For attachment::wait where there is nothing to look at besides completions.
-struct look_nowhere {
-  static constexpr std::chrono::hours every{24};
-  result<void> operator()() const { return success(); }
-};
-
 /// A queue pair on a completion queue, from INIT to its end: what an endpoint is made of and a
 /// connection takes over. Stays where it is while those move.
 template <completion_policy Completion, class Mutex>
@@ -93,11 +87,14 @@ class attachment {
 
   /// What the peer may do to this end's memory from now on; only before it is connected.
   template <class Transport>
-  result<void> allow(rights more) {
+  result<void> allow(rights more, std::uint16_t partition = 0) {
     allowed_ = allowed_ | more;
     ibv_qp_attr attributes{};
     attributes.qp_state = IBV_QPS_INIT;
-    attributes.qp_access_flags = static_cast<unsigned>(access_flags(allowed_));
+    // The marker is a write, if of no bytes, and the peer's adapter refuses writes where the queue
+    // pair does not allow them. What can be written is up to the regions.
+    attributes.qp_access_flags = static_cast<unsigned>(access_flags(allowed_ | rights::remote_write));
+    attributes.pkey_index = partition;
     attributes.port_num = options_.port;
     return queue_pair_.modify(attributes, Transport::to_init, "INIT");
   }
@@ -112,9 +109,10 @@ class attachment {
     return success();
   }
 
-  /// Waits until what has been posted so far has completed; completions go to `handle`. Between
-  /// them `look_aside` is called, whose error ends the wait. Errors: errc::timed_out with what is
-  /// outstanding, errc::stopped, the status of what broke the queue pair, errno.
+  /// Waits until what has been posted so far has completed; completions go to `handle`. When the
+  /// waiter's further descriptor wakes it, and each `look_aside.every`, `look_aside` is called.
+  /// Errors: errc::timed_out with what is outstanding, errc::stopped, the status of what broke the
+  /// queue pair, errno.
   template <class Handlers, class LookAside>
   result<void> wait(clock::time_point deadline, Handlers&& handle, LookAside&& look_aside) {
     queue_pair_state& state = *state_;
@@ -124,15 +122,21 @@ class attachment {
       return static_cast<std::int32_t>(queue.retired - position) >= 0;
     };
     bool marked = state.unsignaled == 0;
+    clock::time_point look_at = clock::now() + look_aside.every;
     while (!(reached(state.sends, sends) && reached(state.receives, receives))) {
       if (!marked && state.sends.has_room(1)) {
         BOOST_OUTCOME_TRY(post_marker());
         marked = true;
       }
-      BOOST_OUTCOME_TRY(look_aside());
-      const polled found =
-          queue_->wait(std::min(deadline, clock::now() + look_aside.every), handle);
-      if (!found.error() || (found.timed_out() && clock::now() < deadline)) continue;
+      const auto until = Completion::uses_channel ? deadline : std::min(deadline, look_at);
+      const polled found = queue_->wait(until, handle);
+      const clock::time_point now = clock::now();
+      const bool woken = !found && !found.error();
+      if (woken || now >= look_at) {
+        look_aside();
+        look_at = now + look_aside.every;
+      }
+      if (!found.error() || (found.timed_out() && now < deadline)) continue;
       return error{found.error(), "waiting for " + std::to_string(state.sends.outstanding()) +
                                       " send and " + std::to_string(state.receives.outstanding()) +
                                       " receive requests"};

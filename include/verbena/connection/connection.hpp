@@ -76,9 +76,7 @@ class basic_connection {
   /// errc::wire_value where T does not fit; errc::capacity for an index beyond those described.
   template <class T, role... Roles>
   auto peer(std::size_t index = 0) const {
-    constexpr rights needed =
-        sizeof...(Roles) == 0 ? rights::remote_write : remote_part(grants_of<Roles...>);
-    return errors::deliver(region_at<T, needed>(index));
+    return errors::deliver(peers_.template at<T, Roles...>(index));
   }
   std::size_t peer_regions() const noexcept { return peers_.count; }
 
@@ -102,31 +100,35 @@ class basic_connection {
   }
 
  private:
-  template <class T, rights Needed>
-  result<remote_region<T, Needed>> region_at(std::size_t index) const {
-    if (index >= peers_.count) {
-      return error{errc::capacity, "region " + std::to_string(index) +
-                                       " of a peer that described " + std::to_string(peers_.count)};
+  /// Lets a wait look at the session.
+  struct session_watch {
+    explicit session_watch(basic_connection& of) noexcept : self{of} {
+      self.attachment_->queue()->waiter().watch_also(self.session_.descriptor());
     }
-    return peers_.records[index].template as<T, Needed>();
+    session_watch(const session_watch&) = delete;
+    session_watch& operator=(const session_watch&) = delete;
+    ~session_watch() { self.attachment_->queue()->waiter().watch_also(-1); }
+    void operator()() const { self.peer_gone(); }
+
+    static constexpr std::chrono::nanoseconds every = session_type::every;
+    basic_connection& self;
+  };
+
+  /// Whether a failed wait failed for nothing but the peer's end. iWARP flushes by itself when the
+  /// stream ends, and may be earlier than the CM's event.
+  bool is_disconnected() {
+    if constexpr (!Policies::setup::uses_cm) return false;
+    if (state_->broken() && state_->failure != status::flushed) return false;
+    return peer_gone() || (state_->broken() && attachment_->device().is_iwarp());
   }
 
   template <class Handlers>
   result<void> wait_for(std::chrono::nanoseconds timeout, Handlers& handle) {
-    struct {
-      basic_connection& self;
-      std::chrono::nanoseconds every;
-      result<void> operator()() const {
-        self.peer_gone();
-        return success();
-      }
-    } const look{*this, session_.every};
-    attachment_->queue()->waiter().watch_also(session_.descriptor());
-    auto outcome = attachment_->wait(clock::now() + timeout, handle, look);
-    attachment_->queue()->waiter().watch_also(-1);
-    if (!outcome && flushed_) {
-      return error{errc::disconnected,
-                   "the peer closed the connection or died; " + outcome.error().message()};
+    auto outcome = attachment_->wait(clock::now() + timeout, handle, session_watch{*this});
+    if (!outcome && is_disconnected()) {
+      return error{errc::disconnected, "the peer of queue pair " +
+                                           std::to_string(native_handle()->qp_num) +
+                                           " closed it or died"};
     }
     return outcome;
   }
@@ -145,8 +147,8 @@ class basic_connection {
     const auto deadline = clock::now() + attachment_->options().close_timeout;
     if (!state_->broken() && !peer_gone()) attachment_->finish_sends(deadline, ignore);
     auto said = session_.disconnect();
-    auto closed = attachment_->close(deadline, ignore);
     session_ = {};
+    auto closed = attachment_->close(deadline, ignore);
     if (!closed && attachment_->native_handle() != nullptr) return closed;
     attachment_.reset();
     return closed ? std::move(said) : std::move(closed);

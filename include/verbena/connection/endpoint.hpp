@@ -2,11 +2,13 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <utility>
 
+#include <verbena/cm/connect.hpp>
 #include <verbena/connection/attachment.hpp>
 #include <verbena/connection/completion_queue.hpp>
 #include <verbena/connection/connection.hpp>
@@ -81,6 +83,22 @@ class basic_endpoint {
         return errors::deliver(std::move(*this).connect_to(peer));
       }
 
+      /// Connects to the listener at `to` through RDMA CM and opens up to two regions to it.
+      /// `timeout` covers every step; the completion queue's stop() ends it too. On an error the
+      /// endpoint is gone. Errors, each with the address: errc::timed_out with the step,
+      /// errc::stopped; errc::no_listener, rejected (with the peer's reason), stale_connection,
+      /// unreachable; errc::mismatch where the way there leads through another device; errc::wire_*
+      /// for a listener that is no verbena or one of another version; errno. On iWARP the kernel's
+      /// TCP connect is inside the call, and it gives up an attempt only when its own timer ends:
+      /// both can take longer than `timeout`.
+      template <class... Regions>
+      [[nodiscard]] auto connect(const address& to, std::chrono::nanoseconds timeout,
+                                 const Regions&... offered) &&
+      requires(Policies::setup::uses_cm) {
+        return errors::deliver(std::move(*this).connect_by(attachment_type::clock::now() + timeout,
+                                                           to, private_data::offer(offered...)));
+      }
+
       const ibv_qp_cap& granted() const noexcept {
     return attachment_->granted();
   }
@@ -118,6 +136,17 @@ class basic_endpoint {
     BOOST_OUTCOME_TRY(auto peer, endpoint_descriptor::read(bytes));
     BOOST_OUTCOME_TRY(link::connect<transport>(*here, mine, peer));
     return basic_connection<Policies>{std::move(here), peer.regions};
+  }
+
+  result<basic_connection<Policies>> connect_by(
+      typename attachment_type::clock::time_point deadline, const address& to,
+      const region_list& offered) && {
+    std::unique_ptr<attachment_type> here = std::move(attachment_);
+    const int stop = here->queue()->waiter().stop_descriptor();
+    auto made = cm::connect<transport>(*here, to, deadline, stop, offered);
+    if (!made) return made.error().within("connecting to " + to_string(to));
+    return basic_connection<Policies>{std::move(here), made.value().regions,
+                                      std::move(made.value().session)};
   }
 
   std::unique_ptr<attachment_type> attachment_;

@@ -25,6 +25,19 @@ struct region_list {
   std::size_t count = 0;
 
   void add(const region_record& record) noexcept { records[count++] = record; }
+  /// The region at `index`, typed, with the rights that `Roles` need or remote write where none is
+  /// named. Errors: errc::no_right with what is granted; errc::wire_value where T does not fit;
+  /// errc::capacity for an index beyond those described.
+  template <class T, role... Roles>
+  auto at(std::size_t index) const {
+    constexpr rights needed =
+        sizeof...(Roles) == 0 ? rights::remote_write : remote_part(grants_of<Roles...>);
+    using region = remote_region<T, needed>;
+    if (index < count) return records[index].template as<T, needed>();
+    return result<region>{error{
+        errc::capacity,
+        "region " + std::to_string(index) + " of a peer that described " + std::to_string(count)}};
+  }
   rights granted() const noexcept {
     rights all{};
     for (const region_record& each : std::span{records}.first(count)) all = all | each.granted;

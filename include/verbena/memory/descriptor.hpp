@@ -19,7 +19,7 @@ struct descriptor_header {
   static constexpr std::uint8_t current_version = 1;
   static constexpr std::uint16_t magic = 0x5642;
 
-  enum class kind : std::uint8_t { region = 1, endpoint = 2, private_data = 3 };
+  enum class kind : std::uint8_t { region = 1, endpoint = 2, private_data = 3, refusal = 4 };
 
   kind what{};
   std::uint16_t length = 0;

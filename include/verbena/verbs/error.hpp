@@ -23,6 +23,11 @@ class error {
     return what_.empty() ? code_.message() : what_ + ": " + code_.message();
   }
 
+  /// The same error with `context` before its sentence.
+  error within(const std::string& context) const {
+    return {code_, what_.empty() ? context : context + ": " + what_};
+  }
+
   friend bool operator==(const error& left, const std::error_code& right) noexcept {
     return left.code_ == right;
   }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <verbena/cm/connect.hpp>
+#include <verbena/connection/endpoint.hpp>
+
+namespace verbena {
+
+/// A peer that asks for a connection, from listener::next(): to be accepted on an endpoint, whose
+/// receives may have been posted already, or rejected. Dropping it rejects. Move-only.
+template <class Policies>
+class basic_connection_request {
+  using errors = typename Policies::errors;
+  using transport = typename Policies::transport;
+  using clock = std::chrono::steady_clock;
+
+ public:
+  using endpoint_type = basic_endpoint<Policies>;
+
+  /// Where it comes from.
+  const address& peer_address() const noexcept { return from_; }
+
+  /// The regions that the peer opens, before anything is answered; as connection::peer.
+  template <class T, role... Roles>
+  auto peer(std::size_t index = 0) const {
+    return errors::deliver(peer_.regions.template at<T, Roles...>(index));
+  }
+  std::size_t peer_regions() const noexcept { return peer_.regions.count; }
+
+  /// Connects `here` to the peer and opens up to two regions to it; done when the peer has
+  /// answered in turn. On an error the endpoint is gone and the peer rejected. Errors:
+  /// errc::timed_out, errc::mismatch where the endpoint is on another device, errc::disconnected
+  /// and errc::rejected where the peer has gone meanwhile, errno.
+  template <class... Regions>
+  [[nodiscard]] auto accept(endpoint_type&& here, std::chrono::nanoseconds timeout,
+                            const Regions&... offered) && {
+    const int stop = here.attached().queue()->waiter().stop_descriptor();
+    return errors::deliver(std::move(*this).accept_by(clock::now() + timeout, stop, std::move(here),
+                                                      private_data::offer(offered...)));
+  }
+
+  /// Refuses, with up to 140 bytes for the peer's program. Errors: errno.
+  auto reject(std::span<const std::byte> reason = {}) && {
+    return errors::deliver(std::move(*this).reject_with(reason));
+  }
+
+  // For the listener.
+  basic_connection_request(verbs::cm_id id, const address& from, const private_data& peer,
+                           const rdma_conn_param& wanted) noexcept
+      : id_{std::move(id)}, from_{from}, peer_{peer}, wanted_{wanted} {}
+
+  result<basic_connection<Policies>> accept_by(clock::time_point deadline, int stop,
+                                               endpoint_type here, const region_list& offered) && {
+    auto held = std::move(here).release();
+    auto session = answer(*held, deadline, stop, offered);
+    if (!session) return session.error().within("accepting " + to_string(from_));
+    return basic_connection<Policies>{std::move(held), peer_.regions, std::move(session).value()};
+  }
+
+ private:
+  using attachment_type = typename endpoint_type::attachment_type;
+
+  result<cm_session> answer(attachment_type& here, clock::time_point deadline, int stop,
+                            const region_list& offered) {
+    verbs::cm_id id = std::move(id_);
+    BOOST_OUTCOME_TRY(cm::check_device(id, here.device(), here.options().port));
+    BOOST_OUTCOME_TRY(cm::open_to_peer<transport>(here, id, offered.granted()));
+    const private_data::bytes mine = cm::introduction(here, offered);
+    rdma_conn_param agreed = cm::parameters(here, mine);
+    agreed.responder_resources = std::min(agreed.responder_resources, wanted_.responder_resources);
+    agreed.initiator_depth = std::min(agreed.initiator_depth, wanted_.initiator_depth);
+    BOOST_OUTCOME_TRY(cm::make_ready(here, id, peer_, agreed));
+    BOOST_OUTCOME_TRY(id.accept(agreed));
+    BOOST_OUTCOME_TRY(cm::await(id, deadline, stop, "waiting for the peer to be ready",
+                                RDMA_CM_EVENT_ESTABLISHED));
+    return cm_session{std::move(id)};
+  }
+
+  result<void> reject_with(std::span<const std::byte> reason) {
+    const verbs::cm_id id = std::move(id_);
+    return refusal{reason}.send(id);
+  }
+
+  verbs::cm_id id_;
+  address from_;
+  private_data peer_;
+  rdma_conn_param wanted_;
+};
+
+}  // namespace verbena
