@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include <verbena/soft/objects.hpp>
+#include <verbena/soft/wake.hpp>
+
+namespace verbena::soft {
+
+struct completion {
+  std::uint64_t wr_id = 0;
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  ibv_wc_opcode opcode{};
+  std::uint32_t byte_length = 0;
+  std::uint32_t immediate = 0;
+  std::uint32_t queue_pair = 0;
+  std::uint32_t source = 0;
+  std::uint32_t flags = 0;
+  std::uint64_t position = 0;
+  bool solicited = false;
+  bool sending = false;  ///< of a send queue: `position` says which request
+};
+
+/// Puts a completion into a queue, of whatever process. Several may do so at once: a slot is
+/// claimed under its claimer's number before the tail moves on, anyone may move the tail, so a
+/// claimer that dies blocks nobody and leaves a slot that the queue's owner skips. A full queue
+/// overruns: it is marked failed and the completion is lost. False when the queue is gone.
+inline bool complete(context& here, std::uint32_t index, const completion& what) noexcept {
+  fabric& on = *here.fabric;
+  if (index >= completion_queue_limit) return false;
+  completion_queue_entry& entry = on.shared().completion_queues[index];
+  const std::uint64_t mask = entry.mask.load(std::memory_order_acquire);
+  if (entry.owner.load(std::memory_order_acquire) == 0 || mask > (1U << 22) ||
+      !std::has_single_bit(mask + 1))
+    return false;
+  const fabric::visit visiting{on};
+  std::byte* base =
+      on.reach(entry.arena.load(std::memory_order_relaxed), (mask + 1) * sizeof(completion_slot));
+  if (base == nullptr) return false;
+  auto* const ring = reinterpret_cast<completion_slot*>(base);
+  for (std::uint64_t tries = 0; tries < 4 * (mask + 1) + 64; ++tries) {
+    std::uint64_t tail = entry.tail.load(std::memory_order_acquire);
+    completion_slot& slot = ring[tail & mask];
+    std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
+    if (position_of(turn) != tail || what_of(turn) != vacant) {
+      if (position_of(turn) == tail) {  // claimed by another: help the tail on
+        entry.tail.compare_exchange_strong(tail, tail + 1, std::memory_order_acq_rel);
+        continue;
+      }
+      if (position_of(turn) > tail) continue;  // the tail has moved on meanwhile
+      break;                                   // still holds the completion of a lap ago
+    }
+    if (tail - entry.head.load(std::memory_order_acquire) >=
+        entry.limit.load(std::memory_order_relaxed))
+      break;
+    if (!slot.turn.compare_exchange_strong(turn, make_turn(tail, place_of(on.me()), claimed),
+                                           std::memory_order_acq_rel)) {
+      continue;
+    }
+    std::uint64_t expected = tail;
+    entry.tail.compare_exchange_strong(expected, tail + 1, std::memory_order_acq_rel);
+    slot.wr_id = what.wr_id;
+    slot.status = what.status;
+    slot.opcode = what.opcode;
+    slot.vendor_error = 0;
+    slot.byte_length = what.byte_length;
+    slot.immediate = what.immediate;
+    slot.queue_pair = what.queue_pair;
+    slot.source_queue_pair = what.source;
+    slot.flags = what.flags;
+    slot.position = what.position << 1 | std::uint64_t{what.sending};
+    // Sequentially consistent, as is the load in fire(): either this thread sees the queue armed,
+    // or the one that armed it sees the completion.
+    slot.turn.store(make_turn(tail, place_of(on.me()), full), std::memory_order_seq_cst);
+    fire(here, entry, what.solicited || what.status != IBV_WC_SUCCESS);
+    return true;
+  }
+  entry.failed.store(1);
+  wake(here, entry.owner.load(), entry.wake.load());
+  return true;
+}
+
+/// Takes the next completion of this process's queue; false when there is none yet. A slot whose
+/// claimer has died is skipped: what it was to say is lost with it.
+inline bool take(context& here, completion_queue& from, ibv_wc& into,
+                 std::uint64_t& position) noexcept {
+  fabric& on = *here.fabric;
+  const std::uint64_t mask = from.entry->mask.load(std::memory_order_relaxed);
+  for (;;) {
+    completion_slot& slot = from.ring[from.head & mask];
+    const std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
+    if (position_of(turn) != from.head || what_of(turn) == vacant) return false;
+    const bool lost = what_of(turn) != full;
+    if (lost) {
+      const std::uint32_t place = claimer_of(turn);
+      const std::uint32_t owner =
+          place < process_limit ? on.shared().processes[place].owner.load() : 0;
+      if (owner != 0 && on.alive(owner)) return false;
+    } else {
+      into.wr_id = slot.wr_id;
+      into.status = static_cast<ibv_wc_status>(slot.status);
+      into.opcode = static_cast<ibv_wc_opcode>(slot.opcode);
+      into.vendor_err = slot.vendor_error;
+      into.byte_len = slot.byte_length;
+      into.imm_data = slot.immediate;
+      into.qp_num = slot.queue_pair;
+      into.src_qp = slot.source_queue_pair;
+      into.wc_flags = slot.flags;
+      into.pkey_index = 0;
+      into.slid = 0;
+      into.sl = 0;
+      into.dlid_path_bits = 0;
+      position = slot.position;
+    }
+    slot.turn.store(make_turn(from.head + mask + 1, 0, vacant), std::memory_order_release);
+    ++from.head;
+    from.entry->head.store(from.head, std::memory_order_release);
+    if (!lost) return true;
+  }
+}
+
+}  // namespace verbena::soft

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <thread>
+
+#include <verbena/soft/data_path.hpp>
+#include <verbena/soft/transitions.hpp>
+
+/// What the device seam calls on the software device. Each function reports as its namesake in
+/// libibverbs does.
+namespace verbena::soft::control {
+
+inline std::nullptr_t null(int number) noexcept {
+  errno = number;
+  return nullptr;
+}
+inline int minus_one(int number) noexcept {
+  errno = number;
+  return -1;
+}
+
+inline int close_device(ibv_context* native) {
+  context& here = context::of(native);
+  if (here.wake_sender >= 0) ::close(here.wake_sender);
+  pthread_mutex_destroy(&native->mutex);
+  delete &here;
+  return 0;
+}
+
+inline int query_device(ibv_context* native, ibv_device_attr* into) {
+  const context& here = context::of(native);
+  *into = {};
+  std::strncpy(into->fw_ver, "soft", sizeof into->fw_ver - 1);
+  into->max_mr_size = std::uint64_t{1} << 46;
+  into->page_size_cap = 4096;
+  into->max_qp = queue_pair_limit;
+  into->max_qp_wr = static_cast<int>(here.knobs.max_qp_wr.load());
+  into->max_sge = static_cast<int>(here.knobs.max_sge.load());
+  into->max_sge_rd = here.knobs.iwarp ? 1 : into->max_sge;
+  into->max_cq = completion_queue_limit;
+  into->max_cqe = 1 << 20;
+  into->max_mr = region_limit;
+  into->max_pd = 1 << 16;
+  into->max_qp_rd_atom = static_cast<int>(here.knobs.max_reads.load());
+  into->max_qp_init_rd_atom = static_cast<int>(here.knobs.max_reads.load());
+  into->max_res_rd_atom = into->max_qp_rd_atom * into->max_qp;
+  // Atomics here are the processor's own.
+  into->atomic_cap = here.knobs.iwarp ? IBV_ATOMIC_NONE : IBV_ATOMIC_GLOB;
+  into->max_ah = 1 << 16;
+  into->max_srq = receive_queue_limit;
+  into->max_srq_wr = into->max_qp_wr;
+  into->max_srq_sge = into->max_sge;
+  into->max_pkeys = 1;
+  into->phys_port_cnt = 1;
+  return 0;
+}
+
+inline int query_port(ibv_context* native, std::uint8_t port, ibv_port_attr* into) {
+  const context& here = context::of(native);
+  if (port != 1) return EINVAL;
+  *into = {};
+  into->state = IBV_PORT_ACTIVE;
+  into->max_mtu = IBV_MTU_4096;
+  into->active_mtu = static_cast<ibv_mtu>(here.knobs.mtu.load());
+  into->gid_tbl_len = 4;
+  into->max_msg_sz = here.knobs.max_message.load();
+  into->pkey_tbl_len = 1;
+  into->link_layer = IBV_LINK_LAYER_ETHERNET;
+  into->active_speed = 1;
+  into->active_width = 1;
+  return 0;
+}
+
+/// The table of GIDs: link-local and 127.0.0.1, each as RoCE v1 and v2.
+inline int query_gid(ibv_context*, std::uint32_t port, std::uint32_t index, ibv_gid_entry* into) {
+  if (port != 1 || index >= 4) return EINVAL;
+  *into = {};
+  into->gid_index = index;
+  into->port_num = port;
+  into->gid_type = index % 2 == 0 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2;
+  if (index < 2) {
+    into->gid.raw[0] = 0xfe;
+    into->gid.raw[1] = 0x80;
+    into->gid.raw[15] = 1;
+  } else {
+    into->gid.raw[10] = 0xff;
+    into->gid.raw[11] = 0xff;
+    into->gid.raw[12] = 127;
+    into->gid.raw[15] = 1;
+  }
+  return 0;
+}
+
+inline ibv_pd* alloc_pd(ibv_context* native) {
+  context& here = context::of(native);
+  auto* made = new (std::nothrow) domain;
+  if (made == nullptr) return null(ENOMEM);
+  made->native.context = native;
+  // The owner number's place and a count: no two on the fabric are alike while both live.
+  made->number = place_of(here.fabric->me()) << 24 | (here.domains.fetch_add(1) & 0xff'ffff);
+  return &made->native;
+}
+
+inline int dealloc_pd(ibv_pd* native) {
+  domain& of = domain::of(native);
+  if (of.users != 0) return EBUSY;
+  delete &of;
+  return 0;
+}
+
+/// Shared memory of whole pages, known to the other processes; for verbena's allocator.
+inline void* allocate(ibv_context* native, std::size_t length) {
+  auto made = context::of(native).fabric->allocate(length);
+  if (!made)
+    return null(made.error().code().category() == std::generic_category()
+                    ? made.error().code().value()
+                    : ENOMEM);
+  return made.value().second;
+}
+
+inline void release(ibv_context* native, void* memory, std::size_t) {
+  context& here = context::of(native);
+  for (std::uint32_t index = 0; index < arena_limit; ++index) {
+    const arena_entry& each = here.fabric->shared().arenas[index];
+    if (each.owner == here.fabric->me() && each.base == reinterpret_cast<std::uintptr_t>(memory)) {
+      return here.fabric->release(index);
+    }
+  }
+}
+
+inline ibv_mr* reg_mr(ibv_pd* of, void* address, std::size_t length, int access) {
+  context& here = context::of(of->context);
+  constexpr int writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  constexpr int known =
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | writes | IBV_ACCESS_RELAXED_ORDERING;
+  const auto base = reinterpret_cast<std::uintptr_t>(address);
+  if ((access & ~known) != 0 ||
+      ((access & writes) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) || base + length < base ||
+      (length == 0 && here.knobs.iwarp)) {
+    return null(EINVAL);
+  }
+  region_entry* entry = here.fabric->claim(here.fabric->shared().regions);
+  auto* made = new (std::nothrow) region;
+  if (entry == nullptr || made == nullptr) {
+    if (entry != nullptr) entry->owner = 0;
+    delete made;
+    return null(ENOMEM);
+  }
+  std::uint32_t arena = none;
+  for (std::uint32_t index = 0; index < arena_limit && arena == none; ++index) {
+    const arena_entry& each = here.fabric->shared().arenas[index];
+    if (each.owner == here.fabric->me() && each.base <= base &&
+        base + length <= each.base + each.length)
+      arena = index;
+  }
+  const auto place = static_cast<std::uint32_t>(entry - here.fabric->shared().regions.data());
+  std::uint32_t generation = (entry->generation.load() | 1U);
+  if (generation == entry->generation.load()) generation += 2;
+  domain& in = domain::of(of);
+  region_entry& mine = here.regions[place];
+  for (region_entry* each : {entry, &mine}) {
+    each->domain = in.number;
+    each->access = static_cast<std::uint32_t>(access);
+    each->base = base;
+    each->length = length;
+    each->arena = arena;
+  }
+  mine.owner = here.fabric->me();
+  mine.generation = generation;
+  entry->generation.store(generation, std::memory_order_seq_cst);
+  ++in.users;
+  made->entry = entry;
+  made->native.context = of->context;
+  made->native.pd = of;
+  made->native.addr = address;
+  made->native.length = length;
+  made->native.handle = place;
+  made->native.lkey = make_key(place, generation, false);
+  made->native.rkey = make_key(place, generation, true);
+  return &made->native;
+}
+
+/// After this no access begins; those under way in any process are waited for.
+inline int dereg_mr(ibv_mr* native) {
+  auto& of = *reinterpret_cast<region*>(native);
+  context& here = context::of(native->context);
+  region_entry& mine = here.regions[native->handle];
+  mine.generation.fetch_add(1, std::memory_order_seq_cst);
+  of.entry->generation.fetch_add(1, std::memory_order_seq_cst);
+  for (const queue_pair_entry& each : here.fabric->shared().queue_pairs) {
+    while (each.visiting.load(std::memory_order_seq_cst) == here.fabric->me() &&
+           here.fabric->alive(each.owner.load())) {
+      std::this_thread::yield();
+    }
+  }
+  of.entry->owner.store(0, std::memory_order_release);
+  --domain::of(native->pd).users;
+  delete &of;
+  return 0;
+}
+
+inline ibv_comp_channel* create_comp_channel(ibv_context* native) {
+  context& here = context::of(native);
+  auto made = std::make_unique<channel>();
+  made->native.context = native;
+  made->native.fd = ::epoll_create1(EPOLL_CLOEXEC);
+  made->wake = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  made->timer = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  static std::atomic<std::uint32_t> names{0};
+  int number = made->native.fd < 0 || made->wake < 0 || made->timer < 0 ? errno : 0;
+  for (int tries = 0; number == 0 && tries < 1000; ++tries) {
+    made->name = ++names;
+    const wake_address at{here.fabric->me(), made->name};
+    if (::bind(made->wake, reinterpret_cast<const sockaddr*>(&at.name), at.length) == 0) break;
+    if (errno != EADDRINUSE) number = errno;
+  }
+  for (const int each : {made->wake, made->timer}) {
+    epoll_event watch{};
+    watch.events = EPOLLIN;
+    watch.data.fd = each;
+    if (number == 0 && ::epoll_ctl(made->native.fd, EPOLL_CTL_ADD, each, &watch) != 0)
+      number = errno;
+  }
+  if (number != 0) {
+    for (const int each : {made->native.fd, made->wake, made->timer}) {
+      if (each >= 0) ::close(each);
+    }
+    return null(number);
+  }
+  const std::scoped_lock held{here.mutex};
+  here.channels.push_back(made.get());
+  return &made.release()->native;
+}
+
+inline int destroy_comp_channel(ibv_comp_channel* native) {
+  channel& of = channel::of(native);
+  context& here = context::of(native->context);
+  {
+    const std::scoped_lock held{here.mutex, of.mutex};
+    if (!of.queues.empty()) return EBUSY;
+    std::erase(here.channels, &of);
+  }
+  for (const auto& [owner, descriptor] : of.watched) ::close(descriptor);
+  for (const int each : {of.native.fd, of.wake, of.timer}) ::close(each);
+  delete &of;
+  return 0;
+}
+
+inline ibv_cq* create_cq(ibv_context* native, int entries, void* own, ibv_comp_channel* on,
+                         int vector) {
+  context& here = context::of(native);
+  if (entries <= 0 || entries > 1 << 20 || vector != 0) return null(EINVAL);
+  completion_queue_entry* entry = here.fabric->claim(here.fabric->shared().completion_queues);
+  if (entry == nullptr) return null(ENOMEM);
+  const std::uint32_t slots = std::bit_ceil(static_cast<std::uint32_t>(entries));
+  auto ring = here.fabric->allocate(slots * sizeof(completion_slot));
+  auto* made = ring ? new (std::nothrow) completion_queue : nullptr;
+  if (made == nullptr) {
+    entry->owner = 0;
+    return null(ENOMEM);
+  }
+  made->entry = entry;
+  made->index = static_cast<std::uint32_t>(entry - here.fabric->shared().completion_queues.data());
+  made->arena = ring.value().first;
+  made->ring = reinterpret_cast<completion_slot*>(ring.value().second);
+  for (std::uint32_t i = 0; i < slots; ++i) made->ring[i].turn = make_turn(i, 0, vacant);
+  entry->head = 0;
+  entry->tail = 0;
+  entry->mask = slots - 1;
+  entry->limit = static_cast<std::uint32_t>(entries);
+  entry->armed = disarmed;
+  entry->failed = 0;
+  entry->wake = on == nullptr ? 0 : channel::of(on).name;
+  entry->arena.store(made->arena, std::memory_order_release);
+  made->native.context = native;
+  made->native.channel = on;
+  made->native.cq_context = own;
+  made->native.cqe = entries;
+  made->native.handle = made->index;
+  pthread_mutex_init(&made->native.mutex, nullptr);
+  pthread_cond_init(&made->native.cond, nullptr);
+  if (on != nullptr) {
+    const std::scoped_lock held{channel::of(on).mutex};
+    channel::of(on).queues.push_back(made);
+  }
+  return &made->native;
+}
+
+inline int destroy_cq(ibv_cq* native) {
+  completion_queue& of = completion_queue::of(native);
+  context& here = context::of(native->context);
+  {
+    const std::scoped_lock held{of.mutex};
+    if (!of.attached.empty()) return EBUSY;
+  }
+  if (native->channel != nullptr) {
+    const std::scoped_lock held{channel::of(native->channel).mutex};
+    std::erase(channel::of(native->channel).queues, &of);
+  }
+  // As ibv_destroy_cq(3): not before every event got has been acknowledged.
+  pthread_mutex_lock(&native->mutex);
+  while (native->comp_events_completed != of.events)
+    pthread_cond_wait(&native->cond, &native->mutex);
+  pthread_mutex_unlock(&native->mutex);
+  of.entry->generation.fetch_add(1);
+  of.entry->arena = none;
+  here.fabric->release(of.arena);
+  of.entry->owner.store(0, std::memory_order_release);
+  pthread_cond_destroy(&native->cond);
+  pthread_mutex_destroy(&native->mutex);
+  delete &of;
+  return 0;
+}
+
+/// Does what a channel has woken for, and what no one else has: an event whose giver died.
+inline void attend(context& here, channel& of) {
+  char nothing[16];
+  while (::recv(of.wake, nothing, sizeof nothing, 0) >= 0) {
+  }
+  std::uint64_t expirations = 0;
+  (void)!::read(of.timer, &expirations, sizeof expirations);
+  of.timer_at = 0;
+  forget_ended(of);
+  std::vector<completion_queue*> queues;
+  {
+    const std::scoped_lock held{of.mutex};
+    queues = of.queues;
+  }
+  for (completion_queue* each : queues) {
+    const std::scoped_lock held{each->mutex};
+    progress(here, *each);
+    const std::uint64_t turn =
+        each->ring[each->head & each->entry->mask.load()].turn.load(std::memory_order_seq_cst);
+    if ((position_of(turn) == each->head && what_of(turn) == full) ||
+        each->entry->failed.load() != 0) {
+      fire(here, *each->entry, true);
+    }
+  }
+}
+
+/// Blocks where the descriptor is not O_NONBLOCK, else gives EAGAIN where nothing has been given.
+inline int get_cq_event(ibv_comp_channel* native, ibv_cq** queue, void** own) {
+  channel& of = channel::of(native);
+  context& here = context::of(native->context);
+  const auto get = [&] {
+    const std::scoped_lock held{of.mutex};
+    for (completion_queue* each : of.queues) {
+      std::uint32_t armed = each->entry->armed.load();
+      while (armed >= fired) {
+        const std::uint32_t next = armed == fired ? disarmed : armed == fired_any ? any : solicited;
+        if (!each->entry->armed.compare_exchange_weak(armed, next)) continue;
+        ++each->events;
+        *queue = &each->native;
+        *own = each->native.cq_context;
+        return true;
+      }
+    }
+    return false;
+  };
+  for (;;) {
+    if (get()) return 0;
+    attend(here, of);
+    if (get()) return 0;
+    if ((::fcntl(native->fd, F_GETFL) & O_NONBLOCK) != 0) return minus_one(EAGAIN);
+    pollfd look{native->fd, POLLIN, 0};
+    if (::poll(&look, 1, -1) < 0) return -1;
+  }
+}
+
+/// As ibv_ack_cq_events: destroying waits for it.
+inline void ack_cq_events(ibv_cq* native, unsigned int count) {
+  pthread_mutex_lock(&native->mutex);
+  native->comp_events_completed += count;
+  pthread_cond_signal(&native->cond);
+  pthread_mutex_unlock(&native->mutex);
+}
+
+}  // namespace verbena::soft::control

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <verbena/soft/layout.hpp>
+#include <verbena/soft/process.hpp>
+#include <verbena/verbs/ibverbs.hpp>
+#include <verbena/verbs/result.hpp>
+
+namespace verbena::soft {
+
+/// This process's part in a fabric: the mapped segment, a place in its table of processes, and the
+/// other processes' memory as far as it has been mapped. Tables are changed by claiming an entry's
+/// owner word; joining and leaving are done under a lock on the segment's file, which a dying
+/// process gives back.
+class fabric {
+ public:
+  /// Joins the fabric of that name, making it when there is none. Errors: errno with the file;
+  /// errc::mismatch when processes of another version are on it; errc::capacity when the table of
+  /// processes is full.
+  static result<std::shared_ptr<fabric>> join(const std::string& name) {
+    if (name.size() > 32 ||
+        name.find_first_not_of(
+            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") !=
+            std::string::npos) {
+      return error{std::make_error_code(std::errc::invalid_argument),
+                   "fabric name \"" + name + "\": up to 32 letters, digits, - and _"};
+    }
+    auto made = std::shared_ptr<fabric>{new fabric};
+    made->path_ =
+        "/dev/shm/verbena-" + std::to_string(::getuid()) + "-" + (name.empty() ? "default" : name);
+    BOOST_OUTCOME_TRY(made->open());
+    const unlock guard{made->file_};
+    BOOST_OUTCOME_TRY(made->map());
+    made->reclaim();
+    BOOST_OUTCOME_TRY(made->enter());
+    return made;
+  }
+
+  ~fabric() {
+    if (segment_ != nullptr) {
+      if (me_ != 0 && lock()) {
+        const unlock guard{file_};
+        abandon(me_);
+        if (alone()) ::unlink(path_.c_str());
+      }
+      ::munmap(segment_, sizeof(segment));
+    }
+    for (const mapping& each : mapped_) unmap(each);
+    for (const mapping& each : retired_) unmap(each);
+    if (file_ >= 0) ::close(file_);
+  }
+  fabric(const fabric&) = delete;
+  fabric& operator=(const fabric&) = delete;
+
+  segment& shared() const noexcept { return *segment_; }
+  std::uint32_t me() const noexcept { return me_; }
+  const std::string& path() const noexcept { return path_; }
+
+  /// Claims a free entry of a table for this process; null when it is full, after what dead
+  /// processes left has been taken back.
+  template <class Entry, std::size_t Size>
+  Entry* claim(std::array<Entry, Size>& table) {
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      for (Entry& each : table) {
+        std::uint32_t nobody = 0;
+        if (each.owner.load(std::memory_order_relaxed) == 0 &&
+            each.owner.compare_exchange_strong(nobody, me_, std::memory_order_acq_rel)) {
+          return &each;
+        }
+      }
+      if (attempt == 0 && lock()) {
+        const unlock guard{file_};
+        reclaim();
+      }
+    }
+    return nullptr;
+  }
+
+  /// Memory of `length` bytes, whole pages, that the other processes can map; what it is known by.
+  /// Errors: ENOSPC without shared memory left, errc::capacity when the table is full.
+  result<std::pair<std::uint32_t, std::byte*>> allocate(std::size_t length) {
+    arena_entry* entry = claim(segment_->arenas);
+    if (entry == nullptr) {
+      return error{errc::capacity, "the table of shared memory of fabric " + path_ + ", of " +
+                                       std::to_string(arena_limit) + " places, is full"};
+    }
+    const auto index = static_cast<std::uint32_t>(entry - segment_->arenas.data());
+    const std::uint32_t generation = entry->generation.load() + 1;
+    const std::string file_name = arena_path(index, generation);
+    ::unlink(file_name.c_str());
+    const int file =
+        ::open(file_name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int number = file < 0 ? errno : ::posix_fallocate(file, 0, static_cast<off_t>(length));
+    void* base = MAP_FAILED;
+    if (number == 0) {
+      base = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+      if (base == MAP_FAILED) number = errno;
+    }
+    if (file >= 0) ::close(file);
+    if (number != 0) {
+      ::unlink(file_name.c_str());
+      entry->owner.store(0);
+      return system_failure(
+          number, "cannot share " + std::to_string(length) + " bytes of memory in " + file_name);
+    }
+    entry->base.store(reinterpret_cast<std::uintptr_t>(base));
+    entry->length.store(length);
+    entry->generation.store(generation, std::memory_order_release);
+    {
+      const std::scoped_lock held{mapping_};
+      retire(mapped_[index]);
+      mapped_[index] = {generation, static_cast<std::byte*>(base), length};
+    }
+    return std::pair{index, static_cast<std::byte*>(base)};
+  }
+
+  void release(std::uint32_t arena) noexcept {
+    arena_entry& entry = segment_->arenas[arena];
+    ::unlink(arena_path(arena, entry.generation.load()).c_str());
+    entry.generation.fetch_add(1, std::memory_order_acq_rel);
+    {
+      const std::scoped_lock held{mapping_};
+      retire(mapped_[arena]);
+    }
+    entry.owner.store(0, std::memory_order_release);
+  }
+
+  /// While one of these lives, no memory that reach() gave out is unmapped.
+  class visit {
+   public:
+    explicit visit(fabric& of) noexcept : of_{of} {
+      of_.visitors_.fetch_add(1, std::memory_order_acq_rel);
+    }
+    ~visit() { of_.visitors_.fetch_sub(1, std::memory_order_acq_rel); }
+    visit(const visit&) = delete;
+    visit& operator=(const visit&) = delete;
+
+   private:
+    fabric& of_;
+  };
+
+  /// Where an arena is in this process, mapping it if need be; null when it is gone or smaller
+  /// than `needed`. What stands in it may be changed by its owner at any time. Under a visit.
+  std::byte* reach(std::uint32_t arena, std::uint64_t needed) noexcept {
+    if (arena >= arena_limit) return nullptr;
+    const std::uint32_t generation =
+        segment_->arenas[arena].generation.load(std::memory_order_acquire);
+    const std::scoped_lock held{mapping_};
+    mapping& known = mapped_[arena];
+    if (known.base == nullptr || known.generation != generation) {
+      retire(known);
+      known = map_arena(arena, generation);
+    }
+    return known.base != nullptr && needed <= known.length ? known.base : nullptr;
+  }
+
+  /// Whether the process with this owner number lives. The answer may be a millisecond old.
+  bool alive(std::uint32_t owner) noexcept {
+    if (owner == me_) return true;
+    if (owner == 0 || place_of(owner) >= process_limit) return false;
+    const process_entry& entry = segment_->processes[place_of(owner)];
+    if (entry.owner.load(std::memory_order_acquire) != owner) return false;
+    const std::int64_t now = coarse_now();
+    std::atomic<std::int64_t>& seen = seen_[place_of(owner)];
+    if (now - seen.load(std::memory_order_relaxed) < 1'000'000) return true;
+    if (!lives(entry) || entry.owner.load(std::memory_order_acquire) != owner) return false;
+    seen.store(now, std::memory_order_relaxed);
+    return true;
+  }
+
+  /// Nanoseconds of a clock that is cheap to read and a few milliseconds coarse.
+  static std::int64_t coarse_now() noexcept {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  }
+
+ private:
+  struct mapping {
+    std::uint32_t generation = 0;
+    std::byte* base = nullptr;
+    std::size_t length = 0;
+  };
+  struct unlock {
+    int file;
+    ~unlock() { ::flock(file, LOCK_UN); }
+  };
+
+  fabric() : mapped_(arena_limit) {}
+
+  bool lock() noexcept {
+    for (int tries = 0; tries < 2000; ++tries) {
+      if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+    return false;
+  }
+
+  /// Opens and locks the segment's file; again when it was removed in between.
+  result<void> open() {
+    for (int tries = 0; tries < 100; ++tries) {
+      file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+      if (file_ < 0) return system_failure(errno, "cannot open the fabric " + path_);
+      struct stat mine{};
+      if (::fstat(file_, &mine) != 0)
+        return system_failure(errno, "cannot look at the fabric " + path_);
+      if (mine.st_uid != ::getuid()) {
+        return system_failure(
+            EACCES, "the fabric " + path_ + " belongs to user " + std::to_string(mine.st_uid));
+      }
+      if (!lock())
+        return system_failure(
+            ETIMEDOUT, "the fabric " + path_ + " is locked by a process that does not go on");
+      struct stat now{};
+      if (::stat(path_.c_str(), &now) == 0 && now.st_ino == mine.st_ino &&
+          now.st_dev == mine.st_dev)
+        return success();
+      ::close(std::exchange(file_, -1));
+    }
+    return system_failure(EAGAIN, "the fabric " + path_ + " keeps being removed");
+  }
+
+  result<void> map() {
+    struct stat found{};
+    if (::fstat(file_, &found) != 0)
+      return system_failure(errno, "cannot look at the fabric " + path_);
+    bool fresh = found.st_size == 0;
+    if (!fresh) {
+      std::uint64_t magic = 0;
+      std::uint32_t version = 0;
+      std::uint32_t size = 0;
+      const bool readable =
+          ::pread(file_, &magic, sizeof magic, offsetof(segment, magic)) == sizeof magic &&
+          ::pread(file_, &version, sizeof version, offsetof(segment, version)) == sizeof version &&
+          ::pread(file_, &size, sizeof size, offsetof(segment, size)) == sizeof size;
+      const bool fits = readable && magic == segment_magic && version == segment_version &&
+                        size == sizeof(segment) &&
+                        found.st_size == static_cast<off_t>(sizeof(segment));
+      if (!fits && magic == segment_magic && !alone()) {
+        return error{errc::mismatch, "processes on the fabric " + path_ + " have version " +
+                                         std::to_string(version) + " of its layout, this one has " +
+                                         std::to_string(segment_version)};
+      }
+      fresh = !fits;
+    }
+    if (fresh) {
+      if (::ftruncate(file_, 0) != 0)
+        return system_failure(errno, "cannot renew the fabric " + path_);
+      if (const int number = ::posix_fallocate(file_, 0, sizeof(segment)); number != 0) {
+        ::unlink(path_.c_str());
+        return system_failure(number, "cannot make the fabric " + path_ + " of " +
+                                          std::to_string(sizeof(segment)) +
+                                          " bytes of shared memory");
+      }
+    }
+    void* base = ::mmap(nullptr, sizeof(segment), PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+    if (base == MAP_FAILED) return system_failure(errno, "cannot map the fabric " + path_);
+    segment_ = static_cast<segment*>(base);
+    if (fresh) {
+      segment_->version = segment_version;
+      segment_->size = sizeof(segment);
+      segment_->magic = segment_magic;
+    }
+    return success();
+  }
+
+  /// Whether no other process is on the fabric, of whatever version: each holds a shared lock on
+  /// the file's first byte as long as it lives.
+  bool alone() const noexcept {
+    struct flock asked{};
+    asked.l_type = F_WRLCK;
+    asked.l_whence = SEEK_SET;
+    asked.l_len = 1;
+    return ::fcntl(file_, F_OFD_GETLK, &asked) == 0 && asked.l_type == F_UNLCK;
+  }
+
+  result<void> enter() {
+    struct flock here{};
+    here.l_type = F_RDLCK;
+    here.l_whence = SEEK_SET;
+    here.l_len = 1;
+    if (::fcntl(file_, F_OFD_SETLK, &here) != 0)
+      return system_failure(errno, "cannot enter the fabric " + path_);
+    for (std::uint32_t place = 0; place < process_limit; ++place) {
+      process_entry& entry = segment_->processes[place];
+      if (entry.owner.load() != 0) continue;
+      const auto pid = static_cast<std::uint32_t>(::getpid());
+      entry.pid.store(pid);
+      entry.started.store(started(pid));
+      me_ = (segment_->next_generation.fetch_add(1) + 1) << 8 | (place + 1);
+      entry.owner.store(me_, std::memory_order_release);
+      return success();
+    }
+    return error{errc::capacity, "the table of processes of fabric " + path_ + ", of " +
+                                     std::to_string(process_limit) + " places, is full"};
+  }
+
+  /// Takes back what dead processes left. Under the lock.
+  void reclaim() noexcept {
+    for (process_entry& each : segment_->processes) {
+      const std::uint32_t owner = each.owner.load();
+      if (owner != 0 && !lives(each)) abandon(owner);
+    }
+  }
+
+  /// Gives back all that a process has, itself last. Under the lock.
+  void abandon(std::uint32_t owner) noexcept {
+    for (queue_pair_entry& each : segment_->queue_pairs) {
+      if (each.owner.load() != owner) continue;
+      each.state.store(IBV_QPS_RESET);
+      each.visiting.store(0);
+      each.number.store(0);
+      each.owner.store(0);
+    }
+    const auto give_back = [&](auto& table) {
+      for (auto& each : table) {
+        if (each.owner.load() != owner) continue;
+        each.generation.fetch_add(1);
+        each.owner.store(0);
+      }
+    };
+    for (region_entry& each : segment_->regions) {
+      if (each.owner.load() != owner) continue;
+      if (each.generation.load() % 2 == 1) each.generation.fetch_add(1);
+      each.owner.store(0);
+    }
+    give_back(segment_->completion_queues);
+    give_back(segment_->receive_queues);
+    for (std::uint32_t index = 0; index < arena_limit; ++index) {
+      arena_entry& each = segment_->arenas[index];
+      if (each.owner.load() != owner) continue;
+      ::unlink(arena_path(index, each.generation.load()).c_str());
+      ::unlink(arena_path(index, each.generation.load() + 1).c_str());
+      each.generation.fetch_add(2);
+      each.owner.store(0);
+    }
+    const std::uint32_t place = place_of(owner);
+    if (place < process_limit) segment_->processes[place].owner.store(0, std::memory_order_release);
+  }
+
+  std::string arena_path(std::uint32_t index, std::uint32_t generation) const {
+    return path_ + "." + std::to_string(index) + "-" + std::to_string(generation);
+  }
+
+  mapping map_arena(std::uint32_t index, std::uint32_t generation) const noexcept {
+    const int file = ::open(arena_path(index, generation).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0) return {};
+    struct stat found{};
+    mapping made;
+    if (::fstat(file, &found) == 0 && found.st_uid == ::getuid() && found.st_size > 0) {
+      const auto length = static_cast<std::size_t>(found.st_size);
+      void* base = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+      if (base != MAP_FAILED) made = {generation, static_cast<std::byte*>(base), length};
+    }
+    ::close(file);
+    return made;
+  }
+
+  static void unmap(const mapping& of) noexcept {
+    if (of.base != nullptr) ::munmap(of.base, of.length);
+  }
+
+  /// Unmaps as soon as nobody visits who could still use it.
+  void retire(mapping& old) noexcept {
+    if (old.base != nullptr) retired_.push_back(std::exchange(old, {}));
+    if (visitors_.load(std::memory_order_acquire) != 0) return;
+    for (const mapping& each : retired_) unmap(each);
+    retired_.clear();
+  }
+
+  std::string path_;
+  int file_ = -1;
+  segment* segment_ = nullptr;
+  std::uint32_t me_ = 0;
+  std::mutex mapping_;
+  std::vector<mapping> mapped_;
+  std::vector<mapping> retired_;
+  std::atomic<std::uint32_t> visitors_{0};
+  std::array<std::atomic<std::int64_t>, process_limit> seen_{};
+};
+
+}  // namespace verbena::soft

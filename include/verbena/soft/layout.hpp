@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+/// What stands in the shared segment of a fabric: fixed tables, everything addressed by index.
+/// Whoever reads a shared word copies it once and checks the copy. Words that more than one
+/// process writes are atomics; the rest belongs to the process that owns the entry.
+namespace verbena::soft {
+
+inline constexpr std::uint64_t segment_magic = 0x736f6674'766265ULL;
+inline constexpr std::uint32_t segment_version = 1;
+
+inline constexpr std::uint32_t process_limit = 64;
+inline constexpr std::uint32_t queue_pair_limit = 4096;
+inline constexpr std::uint32_t completion_queue_limit = 4096;
+inline constexpr std::uint32_t receive_queue_limit = 4096;
+inline constexpr std::uint32_t region_limit = 16384;
+inline constexpr std::uint32_t arena_limit = 16384;
+inline constexpr std::uint32_t none = 0xffff'ffff;
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// A process (one opened device of it) on the fabric. Its `owner` number, place and generation
+/// together, is never used again, so what a dead process left is known by it.
+struct process_entry {
+  std::atomic<std::uint32_t> owner;  ///< 0 free; else generation << 8 | place + 1
+  std::atomic<std::uint32_t> pid;
+  std::atomic<std::uint64_t> started;  ///< by /proc/PID/stat: tells a reused pid apart
+};
+
+/// Memory that other processes can map: a file of its own beside the segment.
+struct arena_entry {
+  std::atomic<std::uint32_t> owner;
+  std::atomic<std::uint32_t> generation;
+  std::atomic<std::uint64_t> base;  ///< where its owner has it
+  std::atomic<std::uint64_t> length;
+};
+
+/// A memory region. Its keys carry the place and the low bits of the generation.
+struct region_entry {
+  std::atomic<std::uint32_t> owner;
+  std::atomic<std::uint32_t> generation;  ///< odd: alive
+  std::atomic<std::uint32_t> domain;
+  std::atomic<std::uint32_t> access;
+  std::atomic<std::uint64_t> base;
+  std::atomic<std::uint64_t> length;
+  std::atomic<std::uint32_t> arena;  ///< none: other memory, reached through its process
+};
+
+/// One completion as it waits to be polled. `turn` tells whose the slot is: the position, the
+/// process that has claimed it, and what it is.
+struct alignas(64) completion_slot {
+  std::atomic<std::uint64_t> turn;
+  std::uint64_t wr_id;
+  std::uint32_t status;
+  std::uint32_t opcode;
+  std::uint32_t vendor_error;
+  std::uint32_t byte_length;
+  std::uint32_t immediate;  ///< network order, or the key invalidated
+  std::uint32_t queue_pair;
+  std::uint32_t source_queue_pair;
+  std::uint32_t flags;
+  std::uint64_t position;  ///< of the request in its send queue, times 2; plus 1 if it is of one
+};
+
+/// What a completion queue's armed word says: one event for one arming, whoever fires it.
+enum arming : std::uint32_t {
+  disarmed = 0,
+  any = 1,
+  solicited = 2,
+  fired = 3,  ///< the event waits to be got; the rest: and the queue has been armed again
+  fired_any = 4,
+  fired_solicited = 5,
+};
+
+/// A turn word: whose a slot is. Position 48 bits | place of the process that claimed it 8 | 8.
+enum turn : std::uint64_t { vacant = 0, claimed = 1, full = 2 };
+constexpr std::uint64_t make_turn(std::uint64_t position, std::uint32_t place, turn what) noexcept {
+  return position << 16 | std::uint64_t{place & 0xff} << 8 | what;
+}
+constexpr std::uint64_t position_of(std::uint64_t word) noexcept { return word >> 16; }
+constexpr std::uint32_t claimer_of(std::uint64_t word) noexcept { return (word >> 8) & 0xff; }
+constexpr turn what_of(std::uint64_t word) noexcept { return static_cast<turn>(word & 0xff); }
+
+/// The shared part of a completion queue. Its ring is in an arena of the owner's.
+struct alignas(64) completion_queue_entry {
+  std::atomic<std::uint32_t> owner;
+  std::atomic<std::uint32_t> generation;
+  std::atomic<std::uint32_t> arena;
+  std::atomic<std::uint32_t> mask;   ///< slots less one
+  std::atomic<std::uint32_t> limit;  ///< completions it holds before it overruns
+  std::atomic<std::uint32_t> armed;  ///< see arming
+  std::atomic<std::uint32_t> failed;
+  std::atomic<std::uint32_t> wake;              ///< number of the owner's wake-up address
+  alignas(64) std::atomic<std::uint64_t> tail;  ///< written by those who complete
+  alignas(64) std::atomic<std::uint64_t> head;  ///< written by the owner
+};
+
+/// One scatter/gather entry of a receive.
+struct shared_piece {
+  std::uint64_t address;
+  std::uint32_t length;
+  std::uint32_t key;
+};
+
+/// One receive as the sender finds it; the pieces follow.
+struct receive_slot {
+  std::atomic<std::uint64_t> turn;
+  std::uint64_t wr_id;
+  std::uint32_t pieces;
+  std::uint32_t unused;
+};
+
+/// A receive queue, of a queue pair or shared (SRQ).
+struct alignas(64) receive_queue_entry {
+  std::atomic<std::uint32_t> owner;
+  std::atomic<std::uint32_t> generation;
+  std::atomic<std::uint32_t> arena;
+  std::atomic<std::uint32_t> mask;
+  std::atomic<std::uint32_t> stride;  ///< bytes from slot to slot
+  std::atomic<std::uint32_t> domain;
+  std::atomic<std::uint32_t> limit;  ///< SRQ limit, 0 not armed
+  alignas(64) std::atomic<std::uint64_t> posted;
+  alignas(64) std::atomic<std::uint64_t> taken;
+};
+
+/// The shared part of a queue pair: what the peer must know to do its work.
+struct alignas(64) queue_pair_entry {
+  std::atomic<std::uint32_t> owner;
+  std::atomic<std::uint32_t> number;  ///< 24 bits; place in the low 12
+  std::atomic<std::uint32_t> type;
+  std::atomic<std::uint32_t> state;  ///< an ibv_qp_state
+  std::atomic<std::uint32_t> domain;
+  std::atomic<std::uint32_t> access;
+  std::atomic<std::uint32_t> peer;  ///< destination number
+  std::atomic<std::uint32_t> qkey;
+  std::atomic<std::uint32_t> receive_queue;
+  std::atomic<std::uint32_t> completion_queue;  ///< of receives
+  std::atomic<std::uint32_t> rnr_timer;
+  std::atomic<std::uint32_t> reads_answered;
+  std::atomic<std::uint32_t> mtu;
+  std::atomic<std::uint32_t> visiting;  ///< the process whose memory its owner is touching now
+  std::atomic<std::uint32_t> trouble;  ///< set by the peer: an ibv_event_type for the owner, 0 none
+};
+
+struct segment {
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t size;
+  std::atomic<std::uint32_t> next_generation;
+  std::array<process_entry, process_limit> processes;
+  std::array<arena_entry, arena_limit> arenas;
+  std::array<region_entry, region_limit> regions;
+  std::array<completion_queue_entry, completion_queue_limit> completion_queues;
+  std::array<receive_queue_entry, receive_queue_limit> receive_queues;
+  std::array<queue_pair_entry, queue_pair_limit> queue_pairs;
+};
+
+static_assert(sizeof(completion_slot) == 64);
+
+}  // namespace verbena::soft

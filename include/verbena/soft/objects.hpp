@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <verbena/soft/fabric.hpp>
+#include <verbena/soft/knobs.hpp>
+
+/// The objects of the software device as this process holds them. Each begins with the public
+/// structure that programs see, so a pointer to one is a pointer to the other.
+namespace verbena::soft {
+
+struct queue_pair;
+struct channel;
+
+struct context {
+  ibv_context native{};
+  ibv_device device{};
+  std::shared_ptr<soft::fabric> fabric;
+  soft::knobs knobs;
+  std::mutex mutex;
+  std::vector<channel*> channels;
+  std::atomic<std::uint32_t> domains{0};
+  int wake_sender = -1;
+  /// This process's regions again, where no other process can change them: what is touched by
+  /// address here is checked against these.
+  std::unique_ptr<region_entry[]> regions{new region_entry[region_limit]{}};
+  std::array<std::atomic<queue_pair*>, queue_pair_limit>
+      queue_pairs{};  ///< this process's, by place
+
+  static context& of(const ibv_context* native) noexcept {
+    return *reinterpret_cast<context*>(const_cast<ibv_context*>(native));
+  }
+};
+
+struct domain {
+  ibv_pd native{};
+  std::atomic<std::uint32_t> users{0};
+  std::uint32_t number = 0;  ///< tells it apart on the whole fabric
+
+  static domain& of(const ibv_pd* native) noexcept {
+    return *reinterpret_cast<domain*>(const_cast<ibv_pd*>(native));
+  }
+};
+
+struct region {
+  ibv_mr native{};
+  region_entry* entry = nullptr;
+};
+
+struct completion_queue {
+  ibv_cq native{};
+  completion_queue_entry* entry = nullptr;
+  std::uint32_t index = 0;
+  std::uint32_t arena = none;
+  completion_slot* ring = nullptr;
+  std::uint64_t head = 0;
+  std::mutex mutex;  ///< guards polling and the list
+  std::vector<queue_pair*> attached;
+  std::uint32_t events = 0;  ///< got and not acknowledged
+  std::uint32_t empty_polls = 0;
+  std::atomic<std::uint32_t> blocked{0};  ///< queue pairs here that wait for a timer
+
+  static completion_queue& of(const ibv_cq* native) noexcept {
+    return *reinterpret_cast<completion_queue*>(const_cast<ibv_cq*>(native));
+  }
+};
+
+struct channel {
+  ibv_comp_channel native{};
+  int wake = -1;  ///< a datagram socket: who completes into an armed queue sends a byte
+  int timer = -1;
+  std::atomic<std::int64_t> timer_at{0};  ///< when it goes off; 0 not set
+  std::uint32_t name = 0;
+  std::vector<completion_queue*> queues;
+  std::vector<std::pair<std::uint32_t, int>> watched;  ///< processes: owner number and descriptor
+  std::mutex mutex;
+
+  static channel& of(const ibv_comp_channel* native) noexcept {
+    return *reinterpret_cast<channel*>(const_cast<ibv_comp_channel*>(native));
+  }
+};
+
+/// A receive queue in an arena of this process; of one queue pair, or shared.
+struct receive_queue {
+  receive_queue_entry* entry = nullptr;
+  std::uint32_t index = 0;
+  std::uint32_t arena = none;
+  std::byte* slots = nullptr;
+  std::uint32_t depth = 0;
+  std::uint32_t max_pieces = 0;
+  std::uint32_t stride = 0;
+  std::uint64_t posted = 0;
+  std::mutex mutex;
+
+  receive_slot& slot(std::uint64_t position) const noexcept {
+    return *reinterpret_cast<receive_slot*>(
+        slots + (position & (entry->mask.load(std::memory_order_relaxed))) * stride);
+  }
+};
+
+struct shared_receive_queue {
+  ibv_srq native{};
+  receive_queue queue;
+
+  static shared_receive_queue& of(const ibv_srq* native) noexcept {
+    return *reinterpret_cast<shared_receive_queue*>(const_cast<ibv_srq*>(native));
+  }
+};
+
+struct address_handle {
+  ibv_ah native{};
+  ibv_ah_attr attributes{};
+
+  static const address_handle& of(const ibv_ah* native) noexcept {
+    return *reinterpret_cast<const address_handle*>(native);
+  }
+};
+
+/// One send request as it waits for its turn.
+struct send_request {
+  std::uint64_t wr_id = 0;
+  ibv_wr_opcode opcode{};
+  unsigned flags = 0;
+  std::uint32_t immediate = 0;
+  std::uint64_t remote_address = 0;
+  std::uint32_t remote_key = 0;
+  std::uint64_t compare_add = 0;
+  std::uint64_t swap = 0;
+  const address_handle* to = nullptr;
+  std::uint32_t remote_number = 0;
+  std::uint32_t remote_qkey = 0;
+  std::vector<ibv_sge> pieces;
+  std::vector<std::byte> inlined;
+};
+
+struct queue_pair {
+  ibv_qp_ex native{};
+  queue_pair_entry* entry = nullptr;
+  std::uint32_t index = 0;
+  ibv_qp_type type{};
+  bool signal_all = false;
+  ibv_qp_cap granted{};
+  ibv_qp_attr attributes{};
+  completion_queue* send_queue = nullptr;
+  completion_queue* receive_completions = nullptr;
+  receive_queue receives;
+  shared_receive_queue* shared_receives = nullptr;
+  std::mutex mutex;
+  std::vector<send_request> requests;  ///< a ring of granted.max_send_wr
+  std::uint64_t posted = 0;
+  std::uint64_t started = 0;              ///< requests before this one have been carried out
+  std::atomic<std::uint64_t> retired{0};  ///< requests before this one have freed their place
+  std::int64_t again_at = 0;              ///< when blocked: nanoseconds of the monotonic clock
+  std::uint32_t tries = 0;
+  std::uint32_t not_ready_tries = 0;
+  bool receives_flushed = false;
+  bool waits = false;  ///< counted in send_queue->blocked
+  std::vector<shared_piece> scratch;
+
+  static queue_pair& of(const ibv_qp* native) noexcept {
+    return *reinterpret_cast<queue_pair*>(const_cast<ibv_qp*>(native));
+  }
+};
+
+}  // namespace verbena::soft

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include <verbena/soft/layout.hpp>
+
+/// Which processes live. A process is known by its pid and the time it started, so that a pid
+/// used again is not taken for its last holder; a zombie is dead.
+namespace verbena::soft {
+
+/// When a process started, in clock ticks since boot; 0 when it does not live (any more).
+inline std::uint64_t started(std::uint32_t pid) noexcept {
+  std::array<char, 32> path{};
+  std::snprintf(path.data(), path.size(), "/proc/%u/stat", pid);
+  const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  std::array<char, 1024> text{};
+  const ssize_t length = ::read(file, text.data(), text.size() - 1);
+  ::close(file);
+  if (length <= 0) return 0;
+  // Fields are counted from the end of the name, which may hold anything: state is the first after
+  // it, the start the twentieth.
+  const char* at = std::strrchr(text.data(), ')');
+  if (at == nullptr || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X') return 0;
+  at += 1;
+  for (int field = 0; field < 20; ++field) {
+    at = std::strchr(at + 1, ' ');
+    if (at == nullptr) return 0;
+  }
+  return std::strtoull(at + 1, nullptr, 10);
+}
+
+/// Whether the process of an entry lives. An entry that is being given away counts as dead.
+inline bool lives(const process_entry& entry) noexcept {
+  const std::uint32_t owner = entry.owner.load(std::memory_order_acquire);
+  if (owner == 0) return false;
+  const std::uint32_t pid = entry.pid.load(std::memory_order_relaxed);
+  const std::uint64_t since = entry.started.load(std::memory_order_relaxed);
+  if (pid == static_cast<std::uint32_t>(::getpid())) return true;
+  return since != 0 && started(pid) == since;
+}
+
+/// The place of an owner number.
+constexpr std::uint32_t place_of(std::uint32_t owner) noexcept { return (owner & 0xff) - 1; }
+
+}  // namespace verbena::soft

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+#include <verbena/soft/control.hpp>
+
+/// Queue pairs, shared receive queues and address handles for the device seam.
+namespace verbena::soft::control {
+
+/// Makes a receive queue of this process; 0 or an errno.
+inline int open_receive_queue(context& here, receive_queue& into, std::uint32_t depth,
+                              std::uint32_t pieces, std::uint32_t domain) {
+  receive_queue_entry* entry = here.fabric->claim(here.fabric->shared().receive_queues);
+  if (entry == nullptr) return ENOMEM;
+  const std::uint32_t slots = std::bit_ceil(std::max(depth, 1U));
+  into.stride = static_cast<std::uint32_t>(sizeof(receive_slot) +
+                                           std::max(pieces, 1U) * sizeof(shared_piece));
+  auto memory = here.fabric->allocate(std::size_t{slots} * into.stride);
+  if (!memory) {
+    entry->owner = 0;
+    return ENOMEM;
+  }
+  into.entry = entry;
+  into.index = static_cast<std::uint32_t>(entry - here.fabric->shared().receive_queues.data());
+  into.arena = memory.value().first;
+  into.slots = memory.value().second;
+  into.depth = depth;
+  into.max_pieces = pieces;
+  entry->mask = slots - 1;
+  entry->stride = into.stride;
+  entry->domain = domain;
+  entry->limit = 0;
+  entry->posted = 0;
+  entry->taken = 0;
+  for (std::uint32_t i = 0; i < slots; ++i) into.slot(i).turn = make_turn(i, 0, vacant);
+  entry->arena.store(into.arena, std::memory_order_release);
+  return 0;
+}
+
+inline void close_receive_queue(context& here, receive_queue& of) {
+  if (of.entry == nullptr) return;
+  of.entry->generation.fetch_add(1);
+  of.entry->arena = none;
+  here.fabric->release(of.arena);
+  of.entry->owner.store(0, std::memory_order_release);
+  of.entry = nullptr;
+}
+
+inline ibv_qp* create_qp(ibv_pd* in, ibv_qp_init_attr* asked) {
+  context& here = context::of(in->context);
+  const auto most = here.knobs.max_qp_wr.load();
+  const auto pieces = here.knobs.max_sge.load();
+  const bool known =
+      asked->qp_type == IBV_QPT_RC ||
+      (!here.knobs.iwarp && (asked->qp_type == IBV_QPT_UC || asked->qp_type == IBV_QPT_UD));
+  if (!known) return null(EOPNOTSUPP);
+  const bool takes = asked->srq == nullptr;
+  if (asked->send_cq == nullptr || asked->recv_cq == nullptr || asked->cap.max_send_wr > most ||
+      asked->cap.max_send_sge > pieces ||
+      (takes && (asked->cap.max_recv_wr > most || asked->cap.max_recv_sge > pieces)) ||
+      asked->cap.max_inline_data > here.knobs.max_inline.load() ||
+      (!takes && asked->qp_type == IBV_QPT_UC)) {
+    return null(EINVAL);
+  }
+  auto made = std::unique_ptr<queue_pair>{new (std::nothrow) queue_pair};
+  queue_pair_entry* entry =
+      made == nullptr ? nullptr : here.fabric->claim(here.fabric->shared().queue_pairs);
+  if (entry == nullptr) return null(ENOMEM);
+  domain& of = domain::of(in);
+  if (takes) {
+    if (const int number = open_receive_queue(here, made->receives, asked->cap.max_recv_wr,
+                                              asked->cap.max_recv_sge, of.number);
+        number != 0) {
+      entry->owner = 0;
+      return null(number);
+    }
+  } else {
+    made->shared_receives = &shared_receive_queue::of(asked->srq);
+  }
+  made->entry = entry;
+  made->index = static_cast<std::uint32_t>(entry - here.fabric->shared().queue_pairs.data());
+  // Place in the low bits, generation above; never 0 or 1, which are special on a real fabric.
+  const std::uint32_t generation = here.fabric->shared().next_generation.fetch_add(1) % 4095 + 1;
+  const std::uint32_t number = generation * queue_pair_limit + made->index;
+  made->type = asked->qp_type;
+  made->signal_all = asked->sq_sig_all != 0;
+  made->granted = asked->cap;
+  made->requests.resize(std::max(asked->cap.max_send_wr, 1U));
+  made->send_queue = &completion_queue::of(asked->send_cq);
+  made->receive_completions = &completion_queue::of(asked->recv_cq);
+  entry->type = asked->qp_type;
+  entry->domain = of.number;
+  entry->access = 0;
+  entry->peer = none;
+  entry->qkey = 0;
+  entry->receive_queue = takes ? made->receives.index : made->shared_receives->queue.index;
+  entry->completion_queue = made->receive_completions->index;
+  entry->rnr_timer = 0;
+  entry->reads_answered = 0;
+  entry->visiting = 0;
+  entry->trouble = 0;
+  entry->state = IBV_QPS_RESET;
+  entry->number.store(number, std::memory_order_release);
+  ibv_qp& native = made->native.qp_base;
+  native.context = in->context;
+  native.qp_context = asked->qp_context;
+  native.pd = in;
+  native.send_cq = asked->send_cq;
+  native.recv_cq = asked->recv_cq;
+  native.srq = asked->srq;
+  native.handle = made->index;
+  native.qp_num = number;
+  native.state = IBV_QPS_RESET;
+  native.qp_type = asked->qp_type;
+  for (completion_queue* each : {made->send_queue, made->receive_completions}) {
+    const std::scoped_lock held{each->mutex};
+    if (std::find(each->attached.begin(), each->attached.end(), made.get()) == each->attached.end())
+      each->attached.push_back(made.get());
+  }
+  ++of.users;
+  here.queue_pairs[made->index].store(made.get(), std::memory_order_release);
+  return &made.release()->native.qp_base;
+}
+
+inline int modify_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
+  queue_pair& of = queue_pair::of(native);
+  context& here = context::of(native->context);
+  {
+    const std::scoped_lock held{of.mutex};
+    const auto from = static_cast<ibv_qp_state>(of.entry->state.load());
+    const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? with->qp_state : from;
+    if ((mask & IBV_QP_CUR_STATE) != 0 && with->cur_qp_state != from) return EINVAL;
+    if (const int number = check_transition(of.type, from, to, mask); number != 0) return number;
+    const std::uint32_t reads = here.knobs.max_reads.load();
+    if (((mask & IBV_QP_PORT) != 0 && with->port_num != 1) ||
+        ((mask & IBV_QP_PKEY_INDEX) != 0 && with->pkey_index != 0) ||
+        ((mask & IBV_QP_PATH_MTU) != 0 &&
+         (with->path_mtu < IBV_MTU_256 ||
+          with->path_mtu > static_cast<ibv_mtu>(here.knobs.mtu.load()))) ||
+        ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && with->max_dest_rd_atomic > reads) ||
+        ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && with->max_rd_atomic > reads) ||
+        ((mask & IBV_QP_AV) != 0 &&
+         (with->ah_attr.is_global == 0 || with->ah_attr.grh.sgid_index >= 4)) ||
+        ((mask & IBV_QP_RETRY_CNT) != 0 && with->retry_cnt > 7) ||
+        ((mask & IBV_QP_RNR_RETRY) != 0 && with->rnr_retry > 7) ||
+        ((mask & IBV_QP_MIN_RNR_TIMER) != 0 && with->min_rnr_timer > 31) ||
+        ((mask & IBV_QP_TIMEOUT) != 0 && with->timeout > 31)) {
+      return EINVAL;
+    }
+    const auto set = [&](int bit, auto& into, const auto& value) {
+      if ((mask & bit) != 0) into = value;
+    };
+    set(IBV_QP_ACCESS_FLAGS, of.attributes.qp_access_flags, with->qp_access_flags);
+    set(IBV_QP_PORT, of.attributes.port_num, with->port_num);
+    set(IBV_QP_QKEY, of.attributes.qkey, with->qkey);
+    set(IBV_QP_AV, of.attributes.ah_attr, with->ah_attr);
+    set(IBV_QP_PATH_MTU, of.attributes.path_mtu, with->path_mtu);
+    set(IBV_QP_DEST_QPN, of.attributes.dest_qp_num, with->dest_qp_num);
+    set(IBV_QP_RQ_PSN, of.attributes.rq_psn, with->rq_psn);
+    set(IBV_QP_SQ_PSN, of.attributes.sq_psn, with->sq_psn);
+    set(IBV_QP_MAX_DEST_RD_ATOMIC, of.attributes.max_dest_rd_atomic, with->max_dest_rd_atomic);
+    set(IBV_QP_MAX_QP_RD_ATOMIC, of.attributes.max_rd_atomic, with->max_rd_atomic);
+    set(IBV_QP_MIN_RNR_TIMER, of.attributes.min_rnr_timer, with->min_rnr_timer);
+    set(IBV_QP_TIMEOUT, of.attributes.timeout, with->timeout);
+    set(IBV_QP_RETRY_CNT, of.attributes.retry_cnt, with->retry_cnt);
+    set(IBV_QP_RNR_RETRY, of.attributes.rnr_retry, with->rnr_retry);
+    of.entry->access = of.attributes.qp_access_flags;
+    of.entry->qkey = of.attributes.qkey;
+    if ((mask & IBV_QP_DEST_QPN) != 0) of.entry->peer = of.attributes.dest_qp_num;
+    of.entry->rnr_timer = of.attributes.min_rnr_timer;
+    of.entry->reads_answered = of.attributes.max_dest_rd_atomic;
+    if (to == IBV_QPS_RESET) {
+      of.entry->state.store(to);
+      requester{here, of}.drop_receives(false);
+      of.posted = of.started = 0;
+      of.retired = 0;
+      of.again_at = 0;
+      of.tries = of.not_ready_tries = 0;
+      of.receives_flushed = false;
+      of.attributes = {};
+      of.entry->peer = none;
+    }
+    of.entry->state.store(to, std::memory_order_seq_cst);
+    native->state = to;
+    requester{here, of}.run();
+  }
+  if ((mask & IBV_QP_DEST_QPN) != 0) {
+    const queue_pair_entry& peer =
+        here.fabric->shared().queue_pairs[with->dest_qp_num % queue_pair_limit];
+    for (const ibv_cq* each : {native->send_cq, native->recv_cq}) {
+      if (each->channel != nullptr)
+        watch_process(here, channel::of(each->channel), peer.owner.load());
+    }
+  }
+  return 0;
+}
+
+inline int query_qp(ibv_qp* native, ibv_qp_attr* into, int, ibv_qp_init_attr* made) {
+  queue_pair& of = queue_pair::of(native);
+  const std::scoped_lock held{of.mutex};
+  *into = of.attributes;
+  into->qp_state = into->cur_qp_state = static_cast<ibv_qp_state>(of.entry->state.load());
+  into->cap = of.granted;
+  native->state = into->qp_state;
+  *made = {};
+  made->qp_context = native->qp_context;
+  made->send_cq = native->send_cq;
+  made->recv_cq = native->recv_cq;
+  made->srq = native->srq;
+  made->cap = of.granted;
+  made->qp_type = of.type;
+  made->sq_sig_all = of.signal_all ? 1 : 0;
+  return 0;
+}
+
+inline int destroy_qp(ibv_qp* native) {
+  queue_pair& of = queue_pair::of(native);
+  context& here = context::of(native->context);
+  for (completion_queue* each : {of.send_queue, of.receive_completions}) {
+    const std::scoped_lock held{each->mutex};
+    std::erase(each->attached, &of);
+  }
+  here.queue_pairs[of.index].store(nullptr, std::memory_order_release);
+  of.entry->state.store(IBV_QPS_RESET, std::memory_order_seq_cst);
+  of.entry->number = 0;
+  if (of.waits) of.send_queue->blocked.fetch_sub(1);
+  // A peer that is still writing into the receive queue finishes first.
+  for (const queue_pair_entry& each : here.fabric->shared().queue_pairs) {
+    while (each.visiting.load(std::memory_order_seq_cst) == here.fabric->me() &&
+           here.fabric->alive(each.owner.load())) {
+      std::this_thread::yield();
+    }
+  }
+  close_receive_queue(here, of.receives);
+  of.entry->owner.store(0, std::memory_order_release);
+  --domain::of(native->pd).users;
+  delete &of;
+  return 0;
+}
+
+}  // namespace verbena::soft::control

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <verbena/soft/objects.hpp>
+
+namespace verbena::soft {
+
+/// One receive, taken out of a queue: a copy of what its owner posted.
+struct taken_receive {
+  std::uint64_t wr_id = 0;
+  std::vector<shared_piece> pieces;
+  std::atomic<std::uint64_t>* turn = nullptr;
+  std::uint64_t done = 0;
+
+  std::uint64_t room() const noexcept {
+    std::uint64_t sum = 0;
+    for (const shared_piece& each : pieces) sum += each.length;
+    return sum;
+  }
+  /// Gives the slot back to its owner once the completion has been put down.
+  void finish() const noexcept { turn->store(done, std::memory_order_release); }
+};
+
+enum class taking { got, empty, too_short, gone };
+
+/// Takes the next receive of a queue of any process, if its memory holds `needed` bytes; one that
+/// is too short is taken only where the taker fails with it (`fail_short`). Under a visit, and
+/// finish() in the same one. Takers claim a slot under their number; any may move `taken` on.
+inline taking take_receive(context& here, receive_queue_entry& entry, std::uint64_t needed,
+                           bool fail_short, taken_receive& into) {
+  fabric& on = *here.fabric;
+  const std::uint64_t mask = entry.mask.load(std::memory_order_acquire);
+  const std::uint64_t stride = entry.stride.load(std::memory_order_relaxed);
+  if (mask > (1U << 20) || !std::has_single_bit(mask + 1) || stride < sizeof(receive_slot) ||
+      stride > 4096 || stride % alignof(receive_slot) != 0) {
+    return taking::gone;
+  }
+  std::byte* const base =
+      on.reach(entry.arena.load(std::memory_order_relaxed), (mask + 1) * stride);
+  if (base == nullptr) return taking::gone;
+  for (std::uint64_t tries = 0; tries < 4 * (mask + 1) + 64; ++tries) {
+    std::uint64_t at = entry.taken.load(std::memory_order_acquire);
+    auto& slot = *reinterpret_cast<receive_slot*>(base + (at & mask) * stride);
+    std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
+    if (position_of(turn) != at || what_of(turn) != full) {
+      if (position_of(turn) == at && what_of(turn) == claimed) {
+        entry.taken.compare_exchange_strong(at, at + 1, std::memory_order_acq_rel);
+        continue;
+      }
+      if (position_of(turn) > at && entry.taken.load() == at) {
+        entry.taken.compare_exchange_strong(at, at + 1, std::memory_order_acq_rel);
+        continue;
+      }
+      return taking::empty;
+    }
+    const std::uint32_t pieces = slot.pieces;
+    if (sizeof(receive_slot) + pieces * sizeof(shared_piece) > stride) return taking::gone;
+    const auto* const listed = reinterpret_cast<const shared_piece*>(&slot + 1);
+    into.pieces.assign(listed, listed + pieces);
+    into.wr_id = slot.wr_id;
+    const bool is_short = into.room() < needed;
+    if (is_short && !fail_short) return taking::too_short;
+    if (!slot.turn.compare_exchange_strong(turn, make_turn(at, place_of(on.me()), claimed),
+                                           std::memory_order_acq_rel)) {
+      continue;
+    }
+    std::uint64_t expected = at;
+    entry.taken.compare_exchange_strong(expected, at + 1, std::memory_order_acq_rel);
+    into.turn = &slot.turn;
+    into.done = make_turn(at + mask + 1, 0, vacant);
+    return is_short ? taking::too_short : taking::got;
+  }
+  return taking::empty;
+}
+
+/// Posts one receive; ENOMEM when the queue is full, EINVAL for too many pieces.
+inline int put_receive(receive_queue& into, const ibv_recv_wr& work) noexcept {
+  if (work.num_sge < 0 || static_cast<std::uint32_t>(work.num_sge) > into.max_pieces) return EINVAL;
+  receive_slot& slot = into.slot(into.posted);
+  const std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
+  if (position_of(turn) != into.posted || what_of(turn) != vacant) return ENOMEM;
+  if (into.posted - into.entry->taken.load(std::memory_order_acquire) >= into.depth) return ENOMEM;
+  slot.wr_id = work.wr_id;
+  slot.pieces = static_cast<std::uint32_t>(work.num_sge);
+  auto* const listed = reinterpret_cast<shared_piece*>(&slot + 1);
+  for (int i = 0; i < work.num_sge; ++i) {
+    listed[i] = {work.sg_list[i].addr, work.sg_list[i].length, work.sg_list[i].lkey};
+  }
+  slot.turn.store(make_turn(into.posted, 0, full), std::memory_order_release);
+  ++into.posted;
+  into.entry->posted.store(into.posted, std::memory_order_release);
+  return 0;
+}
+
+}  // namespace verbena::soft

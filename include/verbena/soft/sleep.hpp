@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <mutex>
+
+#include <verbena/soft/objects.hpp>
+
+/// What a channel's descriptor wakes for besides completions: timers of queue pairs that wait to
+/// try again, and the end of processes they talk to.
+namespace verbena::soft {
+
+/// Lets the channel wake at `at` (nanoseconds of the monotonic clock) or earlier.
+inline void set_timer(channel& of, std::int64_t at) noexcept {
+  std::int64_t set = of.timer_at.load(std::memory_order_relaxed);
+  if (set != 0 && set <= at) return;
+  of.timer_at.store(at, std::memory_order_relaxed);
+  itimerspec when{};
+  when.it_value.tv_sec = at / 1'000'000'000;
+  when.it_value.tv_nsec = at % 1'000'000'000;
+  ::timerfd_settime(of.timer, TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+/// Lets the channel wake when a process ends.
+inline void watch_process(context& here, channel& of, std::uint32_t owner) {
+  if (owner == here.fabric->me() || place_of(owner) >= process_limit) return;
+  const std::scoped_lock held{of.mutex};
+  if (std::any_of(of.watched.begin(), of.watched.end(),
+                  [&](const auto& each) { return each.first == owner; }))
+    return;
+  const process_entry& entry = here.fabric->shared().processes[place_of(owner)];
+  const int descriptor =
+      static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(entry.pid.load()), 0));
+  if (descriptor < 0) return;
+  epoll_event watch{};
+  watch.events = EPOLLIN;
+  watch.data.fd = descriptor;
+  ::epoll_ctl(of.native.fd, EPOLL_CTL_ADD, descriptor, &watch);
+  of.watched.emplace_back(owner, descriptor);
+}
+
+/// Stops watching those that have ended: they would keep the descriptor readable.
+inline void forget_ended(channel& of) {
+  const std::scoped_lock held{of.mutex};
+  std::erase_if(of.watched, [&](const auto& each) {
+    pollfd look{each.second, POLLIN, 0};
+    if (::poll(&look, 1, 0) == 0) return false;
+    ::epoll_ctl(of.native.fd, EPOLL_CTL_DEL, each.second, nullptr);
+    ::close(each.second);
+    return true;
+  });
+}
+
+}  // namespace verbena::soft

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <verbena/soft/queue_pair_control.hpp>
+#include <verbena/verbs/device.hpp>
+
+namespace verbena::soft {
+
+inline constexpr verbs::control_table table{
+    .close_device = control::close_device,
+    .query_device = control::query_device,
+    .query_port = control::query_port,
+    .query_gid = control::query_gid,
+    .alloc_pd = control::alloc_pd,
+    .dealloc_pd = control::dealloc_pd,
+    .reg_mr = control::reg_mr,
+    .dereg_mr = control::dereg_mr,
+    .create_comp_channel = control::create_comp_channel,
+    .destroy_comp_channel = control::destroy_comp_channel,
+    .create_cq = control::create_cq,
+    .destroy_cq = control::destroy_cq,
+    .get_cq_event = control::get_cq_event,
+    .ack_cq_events = control::ack_cq_events,
+    .create_qp = control::create_qp,
+    .modify_qp = control::modify_qp,
+    .query_qp = control::query_qp,
+    .destroy_qp = control::destroy_qp,
+    .cm = nullptr,
+};
+
+/// Opens "soft" or "soft:FABRIC". Errors: those of fabric::join.
+inline result<verbs::device> open(std::string_view name) {
+  BOOST_OUTCOME_TRY(auto joined, fabric::join(std::string{name.size() > 5 ? name.substr(5)
+                                                                          : std::string_view{}}));
+  auto* made = new context;
+  made->fabric = std::move(joined);
+  made->wake_sender = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  name.copy(made->device.name, sizeof made->device.name - 1);
+  name.copy(made->device.dev_name, sizeof made->device.dev_name - 1);
+  made->device.node_type = IBV_NODE_CA;
+  made->device.transport_type = IBV_TRANSPORT_IB;
+  made->native.device = &made->device;
+  made->native.async_fd = -1;
+  made->native.cmd_fd = -1;
+  made->native.num_comp_vectors = 1;
+  made->native.ops.post_send = soft::post_send;
+  made->native.ops.post_recv = soft::post_recv;
+  made->native.ops.poll_cq = soft::poll_cq;
+  made->native.ops.req_notify_cq = soft::req_notify_cq;
+  made->native.ops.post_srq_recv = soft::post_srq_recv;
+  pthread_mutex_init(&made->native.mutex, nullptr);
+  return verbs::device::adopt(&made->native, table);
+}
+
+}  // namespace verbena::soft
