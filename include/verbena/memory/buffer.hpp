@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <cstddef>
-#include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <span>
@@ -35,12 +33,14 @@ class buffer {
                                         " elements of " + std::to_string(sizeof(T)) + " bytes");
     }
     const std::size_t bytes = (count * sizeof(T) + page - 1) / page * page;
-    storage memory{static_cast<std::byte*>(std::aligned_alloc(page, bytes))};
-    if (memory == nullptr) {
-      return system_failure(ENOMEM,
-                            "cannot allocate a buffer of " + std::to_string(bytes) + " bytes");
-    }
-    std::memset(memory.get(), 0, bytes);
+    errno = 0;
+    storage memory{static_cast<std::byte*>(
+                       domain.device().table().allocate(domain.device().native_handle(), bytes)),
+                   release{domain.share(), bytes}};
+    BOOST_OUTCOME_TRY(verbs::checked(verbs::null_errno(memory.get()), [&] {
+      return "cannot allocate a buffer of " + std::to_string(bytes) + " bytes on " +
+             domain.device().name();
+    }));
     const std::span<T> elements{reinterpret_cast<T*>(memory.get()), count};
     BOOST_OUTCOME_TRY(auto registered, registration<T, Rights>::create(domain, elements));
     return buffer{std::move(memory), std::move(registered)};
@@ -81,8 +81,13 @@ class buffer {
   ~buffer() = default;
 
  private:
+  /// Gives memory back to the device it came from, which it keeps.
   struct release {
-    void operator()(std::byte* held) const noexcept { std::free(held); }
+    verbs::protection_domain domain;
+    std::size_t bytes = 0;
+    void operator()(std::byte* held) const noexcept {
+      domain.device().table().release(domain.device().native_handle(), held, bytes);
+    }
   };
   using storage = std::unique_ptr<std::byte, release>;
 

@@ -28,6 +28,8 @@ inline constexpr verbs::control_table table{
     .modify_qp = control::modify_qp,
     .query_qp = control::query_qp,
     .destroy_qp = control::destroy_qp,
+    .allocate = control::allocate,
+    .release = control::release,
     .cm = nullptr,
 };
 

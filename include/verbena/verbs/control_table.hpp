@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 
 #include <verbena/verbs/rdma_cma.hpp>
 
@@ -31,6 +35,14 @@ struct cm_table {
   int (*ack_event)(rdma_cm_event*);
 };
 
+/// Whole pages of zeroed memory: what a device without memory of its own kind allocates.
+inline void* allocate_pages(ibv_context*, std::size_t bytes) {
+  void* memory = std::aligned_alloc(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)), bytes);
+  if (memory != nullptr) std::memset(memory, 0, bytes);
+  return memory;
+}
+inline void release_pages(ibv_context*, void* memory, std::size_t) { std::free(memory); }
+
 /// The device seam: every verbs call that is not a data-path call inlined through
 /// ibv_context::ops. rdma-core's table is verbs::rdma_core; a software device brings its own,
 /// because rdma-core's functions read private parts of the objects they made.
@@ -55,7 +67,20 @@ struct control_table {
   int (*modify_qp)(ibv_qp*, ibv_qp_attr*, int mask);
   int (*query_qp)(ibv_qp*, ibv_qp_attr*, int mask, ibv_qp_init_attr*);
   int (*destroy_qp)(ibv_qp*);
-  const cm_table* cm;  ///< null where the device has no RDMA CM
+  ibv_srq* (*create_srq)(ibv_pd*, ibv_srq_init_attr*) = nullptr;
+  int (*modify_srq)(ibv_srq*, ibv_srq_attr*, int mask) = nullptr;
+  int (*query_srq)(ibv_srq*, ibv_srq_attr*) = nullptr;
+  int (*destroy_srq)(ibv_srq*) = nullptr;
+  ibv_ah* (*create_ah)(ibv_pd*, ibv_ah_attr*) = nullptr;
+  int (*destroy_ah)(ibv_ah*) = nullptr;
+  ibv_qp* (*create_qp_ex)(ibv_context*, ibv_qp_init_attr_ex*) = nullptr;
+  ibv_qp_ex* (*to_qp_ex)(ibv_qp*) = nullptr;  ///< null for one made without send_ops_flags
+  int (*get_async_event)(ibv_context*, ibv_async_event*) = nullptr;
+  void (*ack_async_event)(ibv_async_event*) = nullptr;
+  /// Memory for buffers of this device: `bytes` is a multiple of the page size.
+  void* (*allocate)(ibv_context*, std::size_t bytes) = allocate_pages;
+  void (*release)(ibv_context*, void*, std::size_t bytes) = release_pages;
+  const cm_table* cm = nullptr;  ///< null where the device has no RDMA CM
 };
 
 }  // namespace verbena::verbs

@@ -55,6 +55,19 @@ inline constexpr control_table rdma_core{
     .modify_qp = ibv_modify_qp,
     .query_qp = ibv_query_qp,
     .destroy_qp = ibv_destroy_qp,
+    .create_srq = ibv_create_srq,
+    .modify_srq = ibv_modify_srq,
+    .query_srq = ibv_query_srq,
+    .destroy_srq = ibv_destroy_srq,
+    .create_ah = ibv_create_ah,
+    .destroy_ah = ibv_destroy_ah,
+    .create_qp_ex =
+        [](ibv_context* context, ibv_qp_init_attr_ex* attributes) {
+          return ibv_create_qp_ex(context, attributes);
+        },
+    .to_qp_ex = ibv_qp_to_qp_ex,
+    .get_async_event = ibv_get_async_event,
+    .ack_async_event = ibv_ack_async_event,
     .cm = &rdma_core_cm,
 };
 
