@@ -87,7 +87,7 @@ unpack() {
 build_siw() {
   # The headers expect to lie under /usr/src.
   sed -i "s|/usr/src|$PWD/root/usr/src|" "root/usr/src/linux-headers-$kernel/Makefile"
-  make -j"$(nproc)" -C "root/usr/src/linux-headers-$kernel" M="$PWD/siw" CONFIG_RDMA_SIW=m modules
+  env -i PATH="$PATH" make -j"$(nproc)" -C "root/usr/src/linux-headers-$kernel" M="$PWD/siw" CONFIG_RDMA_SIW=m modules
   mv siw/siw.ko "root/lib/modules/$kernel/kernel"
 }
 
@@ -132,13 +132,17 @@ esac
 PATH+=:/usr/sbin:/sbin
 hash=$(cat "$here"/{prepare.sh,init} | sha256sum | cut -c -12)
 
-need qemu-system-x86_64 qemu-system-x86 rdma iproute2
 ready() { compgen -G "$store/*-$hash"; }
-ready && exit
+needed=(qemu-system-x86_64 qemu-system-x86 rdma iproute2)
+if ready >/dev/null; then
+  need "${needed[@]}"
+  ready
+  exit
+fi
 
 { grep -qx ID=debian /etc/os-release && [[ $(uname -m) == x86_64 ]]; } 2>/dev/null ||
   unavailable "the guest is made of Debian's packages for amd64, so it can be prepared on such a machine alone"
-need make make gcc gcc strip binutils xz xz-utils cpio cpio depmod kmod
+need "${needed[@]}" make make gcc gcc strip binutils xz xz-utils cpio cpio depmod kmod
 
 mkdir -p "$store"
 exec {lock}>"$store/lock"
@@ -159,7 +163,7 @@ cd "$work"
 
 download || {
   update_lists
-  download || unavailable "the packages of the guest's kernel could not be downloaded: $(tail -n 1 "$work/log")"
+  download || unavailable "the guest's packages could not be downloaded: $(grep -m 1 '^[EW]:' "$work/log" || tail -n 1 "$work/log")"
 }
 step "unpacking" unpack
 step "building the siw module" build_siw

@@ -11,14 +11,15 @@ Usage: tests/guest/run.sh [--device rxe|siw] [--timeout SECONDS] [--help] -- COM
 
 Runs COMMAND as root in a virtual machine whose kernel has two software RDMA devices:
 
-  rxe0  RoCE v2 over UDP  eth0  192.0.2.1     2001:db8:1::1
-  siw0  iWARP over TCP    dum0  198.51.100.1  2001:db8:2::1
+  rxe0  RoCE v2, on eth0: 192.0.2.1, 2001:db8:1::1, fe80::ff:fe00:1
+  siw0  iWARP, on dum0: 198.51.100.1, 2001:db8:2::1, fe80::ff:fe00:2
 
   --device rxe|siw   sets VERBENA_DEVICE (rxe0 or siw0) and VERBENA_ADDRESS (its IPv4 address) for COMMAND
   --timeout SECONDS  ends COMMAND that long after its start; 120 if not given
 
 COMMAND sees the files of this machine, this working directory and this environment. What it writes to files is lost
-at the end. Its stdin is /dev/null; its stdout and stderr come out of run.sh byte for byte. No network leaves the guest.
+at the end, and what it left running ends with it. Its stdin is /dev/null; its stdout and stderr come out of run.sh byte
+for byte. No network leaves the guest, which is emulated on every machine: several times slower, but the same.
 The first run prepares the guest under build/guest (see tests/guest/prepare.sh --help).
 
 Exit status: that of COMMAND (128 + n if signal n ended it), or
@@ -55,7 +56,7 @@ done
 (($#)) || wrong "no command: what to run stands after --"
 
 program=$(type -P -- "$1") || program=$1
-[[ -e $program ]] || stop 127 "no such command: $1"
+[[ $program == */* && -e $program ]] || stop 127 "no such command: $1"
 [[ -f $program && -x $program ]] || stop 126 "not an executable file: $1"
 
 guest=$("$here/prepare.sh") || {
@@ -66,8 +67,14 @@ guest=$("$here/prepare.sh") || {
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/verbena-guest.XXXXXX")
 vm=''
+end_vm() {
+  [[ $vm ]] || return 0
+  kill -KILL "$vm" 2>/dev/null || true
+  wait "$vm" || true
+  vm=''
+}
 finish() {
-  [[ ! $vm ]] || kill -KILL "$vm" 2>/dev/null || true
+  end_vm
   rm -rf "$work"
 }
 trap finish EXIT
@@ -104,12 +111,12 @@ exec {reports}< <(
     -M q35 -cpu max -smp 2 -m 2G -nodefaults -no-user-config -no-reboot -display none \
     -kernel "$guest/kernel" -initrd "$guest/initramfs" \
     -append "${kernel_options[*]}" \
-    -chardev "file,id=console,path=/dev/fd/2" -serial chardev:console \
+    -chardev file,id=console,path=/dev/fd/2,append=on -serial chardev:console \
     -virtfs "$(share host /)" -virtfs "$(share job "$work/job")" \
     -device virtio-serial-pci \
     -chardev "file,id=out,path=/dev/fd/$out" -device virtserialport,chardev=out,nr=1 \
     -chardev "file,id=err,path=/dev/fd/$err" -device virtserialport,chardev=err,nr=2 \
-    -chardev "file,id=reports,path=/dev/fd/1" -device virtserialport,chardev=reports,nr=3 \
+    -chardev file,id=reports,path=/dev/fd/1 -device virtserialport,chardev=reports,nr=3 \
     </dev/null 2>>"$work/log"
 )
 vm=$!
@@ -123,6 +130,8 @@ await() {
 }
 
 broken() {
+  end_vm
+  wait "${relays[@]}" || true
   tail -n 15 "$work/log" >&2
   stop 125 "$1; above are its last messages"
 }
@@ -133,13 +142,12 @@ await $((limit + 15))
 case $report in
   exit\ *) status=${report#exit } ;;
   timeout) status=124 ended="time limit of $limit s reached, ended: $1" ;;
-  silent) status=124 ended="time limit of $limit s reached, and the guest no longer answers: $1" ;;
+  silent) status=124 ended="time limit of $limit s reached, and the guest answers no more: $1" ;;
   *) broken "the guest broke down while the command ran" ;;
 esac
 
-await 5
-[[ $report == gone ]] || kill -KILL "$vm"
-wait "${relays[@]}" "$vm" || true
-vm=''
+await 5 # for the guest to power off
+end_vm
+wait "${relays[@]}" || true
 [[ ! ${ended-} ]] || say "$ended"
 exit "$status"
