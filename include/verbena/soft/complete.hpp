@@ -78,7 +78,8 @@ inline bool complete(context& here, std::uint32_t index, const completion& what)
     return true;
   }
   entry.failed.store(1);
-  wake(here, entry.owner.load(), entry.wake.load());
+  fire(here, entry, true);
+  wake(here, entry.owner.load(), async_number);
   return true;
 }
 

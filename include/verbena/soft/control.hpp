@@ -35,7 +35,9 @@ inline int minus_one(int number) noexcept {
 
 inline int close_device(ibv_context* native) {
   context& here = context::of(native);
-  if (here.wake_sender >= 0) ::close(here.wake_sender);
+  for (const int each : {here.wake_sender, here.async_wake, native->async_fd}) {
+    if (each >= 0) ::close(each);
+  }
   pthread_mutex_destroy(&native->mutex);
   delete &here;
   return 0;
@@ -297,6 +299,8 @@ inline ibv_cq* create_cq(ibv_context* native, int entries, void* own, ibv_comp_c
     const std::scoped_lock held{channel::of(on).mutex};
     channel::of(on).queues.push_back(made);
   }
+  const std::scoped_lock held{here.mutex};
+  here.queues.push_back(made);
   return &made->native;
 }
 
@@ -310,6 +314,10 @@ inline int destroy_cq(ibv_cq* native) {
   if (native->channel != nullptr) {
     const std::scoped_lock held{channel::of(native->channel).mutex};
     std::erase(channel::of(native->channel).queues, &of);
+  }
+  {
+    const std::scoped_lock held{here.mutex};
+    std::erase(here.queues, &of);
   }
   // As ibv_destroy_cq(3): not before every event got has been acknowledged.
   pthread_mutex_lock(&native->mutex);

@@ -124,7 +124,8 @@ struct alignas(64) receive_queue_entry {
   std::atomic<std::uint32_t> mask;
   std::atomic<std::uint32_t> stride;  ///< bytes from slot to slot
   std::atomic<std::uint32_t> domain;
-  std::atomic<std::uint32_t> limit;  ///< SRQ limit, 0 not armed
+  std::atomic<std::uint32_t> limit;    ///< SRQ limit, 0 not armed
+  std::atomic<std::uint32_t> reached;  ///< the limit has been, and the owner not told yet
   alignas(64) std::atomic<std::uint64_t> posted;
   alignas(64) std::atomic<std::uint64_t> taken;
 };

@@ -20,6 +20,8 @@ namespace verbena::soft {
 
 struct queue_pair;
 struct channel;
+struct completion_queue;
+struct shared_receive_queue;
 
 struct context {
   ibv_context native{};
@@ -28,6 +30,9 @@ struct context {
   soft::knobs knobs;
   std::mutex mutex;
   std::vector<channel*> channels;
+  std::vector<completion_queue*> queues;
+  std::vector<shared_receive_queue*> shared_receives;
+  int async_wake = -1;  ///< a datagram socket like a channel's, under number 0
   std::atomic<std::uint32_t> domains{0};
   int wake_sender = -1;
   /// This process's regions again, where no other process can change them: what is touched by
@@ -110,6 +115,7 @@ struct receive_queue {
 struct shared_receive_queue {
   ibv_srq native{};
   receive_queue queue;
+  std::atomic<std::uint32_t> users{0};
 
   static shared_receive_queue& of(const ibv_srq* native) noexcept {
     return *reinterpret_cast<shared_receive_queue*>(const_cast<ibv_srq*>(native));
@@ -142,6 +148,13 @@ struct send_request {
   std::vector<std::byte> inlined;
 };
 
+/// A request of the ibv_wr_* interface between wr_start and wr_complete.
+struct built_request {
+  ibv_send_wr work{};
+  std::vector<ibv_sge> pieces;
+  std::vector<std::byte> inlined;
+};
+
 struct queue_pair {
   ibv_qp_ex native{};
   queue_pair_entry* entry = nullptr;
@@ -164,7 +177,8 @@ struct queue_pair {
   std::uint32_t not_ready_tries = 0;
   bool receives_flushed = false;
   bool waits = false;  ///< counted in send_queue->blocked
-  std::vector<shared_piece> scratch;
+  std::vector<built_request> built;
+  bool extended = false;  ///< made with send_ops_flags
 
   static queue_pair& of(const ibv_qp* native) noexcept {
     return *reinterpret_cast<queue_pair*>(const_cast<ibv_qp*>(native));

@@ -10,7 +10,7 @@
 
 #include <verbena/soft/control.hpp>
 
-/// Queue pairs, shared receive queues and address handles for the device seam.
+/// Queue pairs for the device seam.
 namespace verbena::soft::control {
 
 /// Makes a receive queue of this process; 0 or an errno.
@@ -82,6 +82,7 @@ inline ibv_qp* create_qp(ibv_pd* in, ibv_qp_init_attr* asked) {
     }
   } else {
     made->shared_receives = &shared_receive_queue::of(asked->srq);
+    ++made->shared_receives->users;
   }
   made->entry = entry;
   made->index = static_cast<std::uint32_t>(entry - here.fabric->shared().queue_pairs.data());
@@ -238,6 +239,7 @@ inline int destroy_qp(ibv_qp* native) {
     }
   }
   close_receive_queue(here, of.receives);
+  if (of.shared_receives != nullptr) --of.shared_receives->users;
   of.entry->owner.store(0, std::memory_order_release);
   --domain::of(native->pd).users;
   delete &of;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <verbena/soft/objects.hpp>
+#include <verbena/soft/wake.hpp>
 
 namespace verbena::soft {
 
@@ -71,6 +72,11 @@ inline taking take_receive(context& here, receive_queue_entry& entry, std::uint6
     }
     std::uint64_t expected = at;
     entry.taken.compare_exchange_strong(expected, at + 1, std::memory_order_acq_rel);
+    const std::uint32_t limit = entry.limit.load(std::memory_order_relaxed);
+    if (limit != 0 && entry.posted.load() - (at + 1) < limit && entry.limit.exchange(0) != 0) {
+      entry.reached = 1;
+      wake(here, entry.owner.load(), async_number);
+    }
     into.turn = &slot.turn;
     into.done = make_turn(at + mask + 1, 0, vacant);
     return is_short ? taking::too_short : taking::got;

@@ -225,6 +225,15 @@ class requester {
     return on_.alive(entry.owner.load(std::memory_order_relaxed)) ? &entry : nullptr;
   }
 
+  /// Whether an address is of this fabric: one of its GIDs.
+  static bool is_here(const ibv_ah_attr& to) noexcept {
+    if (to.is_global == 0) return false;
+    const std::uint8_t* const raw = to.grh.dgid.raw;
+    const bool link_local = raw[0] == 0xfe && raw[1] == 0x80;
+    const bool loopback = raw[10] == 0xff && raw[11] == 0xff && raw[12] == 127;
+    return link_local || loopback;
+  }
+
   bool lost_on_the_way() noexcept {
     std::uint64_t left = here_.knobs.drop_message.load(std::memory_order_relaxed);
     if (left == 0) return false;
@@ -251,6 +260,7 @@ class requester {
     const bool reliable = pair_.type == IBV_QPT_RC;
     const outcome silence = reliable ? outcome{outcome::retry, IBV_WC_SUCCESS, 0} : outcome{};
     if (lost_on_the_way()) return silence;
+    if (datagram && !is_here(request.to->attributes)) return silence;
     queue_pair_entry* const peer =
         answering(datagram ? request.remote_number : pair_.attributes.dest_qp_num);
     if (peer == nullptr) return silence;
@@ -276,6 +286,7 @@ class requester {
     }
     peer.trouble.store(status == IBV_WC_REM_ACCESS_ERR ? IBV_EVENT_QP_ACCESS_ERR + 1U
                                                        : IBV_EVENT_QP_REQ_ERR + 1U);
+    wake(here_, peer.owner.load(), async_number);
     const std::uint32_t queue = peer.completion_queue.load();
     if (queue < completion_queue_limit) {
       completion_queue_entry& entry = on_.shared().completion_queues[queue];

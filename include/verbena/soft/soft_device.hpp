@@ -4,7 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include <verbena/soft/queue_pair_control.hpp>
+#include <verbena/soft/async.hpp>
+#include <verbena/soft/builder.hpp>
+#include <verbena/soft/shared_receive_control.hpp>
 #include <verbena/verbs/device.hpp>
 
 namespace verbena::soft {
@@ -28,6 +30,16 @@ inline constexpr verbs::control_table table{
     .modify_qp = control::modify_qp,
     .query_qp = control::query_qp,
     .destroy_qp = control::destroy_qp,
+    .create_srq = control::create_srq,
+    .modify_srq = control::modify_srq,
+    .query_srq = control::query_srq,
+    .destroy_srq = control::destroy_srq,
+    .create_ah = control::create_ah,
+    .destroy_ah = control::destroy_ah,
+    .create_qp_ex = builder::create,
+    .to_qp_ex = builder::extended,
+    .get_async_event = control::get_async_event,
+    .ack_async_event = control::ack_async_event,
     .allocate = control::allocate,
     .release = control::release,
     .cm = nullptr,
@@ -45,7 +57,6 @@ inline result<verbs::device> open(std::string_view name) {
   made->device.node_type = IBV_NODE_CA;
   made->device.transport_type = IBV_TRANSPORT_IB;
   made->native.device = &made->device;
-  made->native.async_fd = -1;
   made->native.cmd_fd = -1;
   made->native.num_comp_vectors = 1;
   made->native.ops.post_send = soft::post_send;
@@ -54,6 +65,10 @@ inline result<verbs::device> open(std::string_view name) {
   made->native.ops.req_notify_cq = soft::req_notify_cq;
   made->native.ops.post_srq_recv = soft::post_srq_recv;
   pthread_mutex_init(&made->native.mutex, nullptr);
+  if (const int number = control::open_async(*made); number != 0) {
+    control::close_device(&made->native);
+    return system_failure(number, "cannot make the descriptors of " + std::string{name});
+  }
   return verbs::device::adopt(&made->native, table);
 }
 

@@ -16,6 +16,9 @@
 /// (the socket is full, its reader is about to wake) loses nothing.
 namespace verbena::soft {
 
+/// The number under which a device is woken for its asynchronous events; channels have others.
+inline constexpr std::uint32_t async_number = 0;
+
 struct wake_address {
   sockaddr_un name{};
   socklen_t length = 0;

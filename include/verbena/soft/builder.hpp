@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include <verbena/soft/queue_pair_control.hpp>
+
+/// The ibv_wr_* interface (ibv_wr_post(3)): requests are put together between wr_start, which locks
+/// the queue pair, and wr_complete, which posts all of them or none.
+namespace verbena::soft::builder {
+
+inline queue_pair& pair_of(ibv_qp_ex* native) noexcept { return queue_pair::of(&native->qp_base); }
+
+inline built_request& begin(ibv_qp_ex* native, ibv_wr_opcode opcode) {
+  built_request& made = pair_of(native).built.emplace_back();
+  made.work.wr_id = native->wr_id;
+  made.work.opcode = opcode;
+  made.work.send_flags = native->wr_flags;
+  return made;
+}
+inline built_request& last(ibv_qp_ex* native) { return pair_of(native).built.back(); }
+
+inline void remote(built_request& of, std::uint32_t key, std::uint64_t address) {
+  of.work.wr.rdma.rkey = key;
+  of.work.wr.rdma.remote_addr = address;
+}
+
+inline int complete(ibv_qp_ex* native) {
+  queue_pair& pair = pair_of(native);
+  context& here = context::of(native->qp_base.context);
+  const std::uint32_t state = pair.entry->state.load(std::memory_order_acquire);
+  const bool may_post =
+      state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE || state == IBV_QPS_ERR;
+  const std::uint64_t before = pair.posted;
+  int number = may_post ? 0 : EINVAL;
+  for (built_request& each : pair.built) {
+    if (number != 0) break;
+    each.work.sg_list = each.pieces.data();
+    each.work.num_sge = static_cast<int>(each.pieces.size());
+    number = accept_request(here, pair, each.work);
+  }
+  if (number != 0) pair.posted = before;
+  pair.built.clear();
+  requester{here, pair}.run();
+  pair.mutex.unlock();
+  return number;
+}
+
+/// Fills in the functions of a queue pair's ibv_qp_ex.
+inline void install(ibv_qp_ex& into) {
+  into.wr_start = [](ibv_qp_ex* native) {
+    pair_of(native).mutex.lock();
+    pair_of(native).built.clear();
+  };
+  into.wr_abort = [](ibv_qp_ex* native) {
+    pair_of(native).built.clear();
+    pair_of(native).mutex.unlock();
+  };
+  into.wr_complete = complete;
+  into.wr_send = [](ibv_qp_ex* native) { begin(native, IBV_WR_SEND); };
+  into.wr_send_imm = [](ibv_qp_ex* native, __be32 immediate) {
+    begin(native, IBV_WR_SEND_WITH_IMM).work.imm_data = immediate;
+  };
+  into.wr_rdma_write = [](ibv_qp_ex* native, std::uint32_t key, std::uint64_t address) {
+    remote(begin(native, IBV_WR_RDMA_WRITE), key, address);
+  };
+  into.wr_rdma_write_imm = [](ibv_qp_ex* native, std::uint32_t key, std::uint64_t address,
+                              __be32 immediate) {
+    built_request& made = begin(native, IBV_WR_RDMA_WRITE_WITH_IMM);
+    remote(made, key, address);
+    made.work.imm_data = immediate;
+  };
+  into.wr_rdma_read = [](ibv_qp_ex* native, std::uint32_t key, std::uint64_t address) {
+    remote(begin(native, IBV_WR_RDMA_READ), key, address);
+  };
+  into.wr_atomic_cmp_swp = [](ibv_qp_ex* native, std::uint32_t key, std::uint64_t address,
+                              std::uint64_t compare, std::uint64_t swap) {
+    ibv_send_wr& work = begin(native, IBV_WR_ATOMIC_CMP_AND_SWP).work;
+    work.wr.atomic = {address, compare, swap, key};
+  };
+  into.wr_atomic_fetch_add = [](ibv_qp_ex* native, std::uint32_t key, std::uint64_t address,
+                                std::uint64_t add) {
+    ibv_send_wr& work = begin(native, IBV_WR_ATOMIC_FETCH_AND_ADD).work;
+    work.wr.atomic = {address, add, 0, key};
+  };
+  into.wr_set_ud_addr = [](ibv_qp_ex* native, ibv_ah* to, std::uint32_t number,
+                           std::uint32_t qkey) { last(native).work.wr.ud = {to, number, qkey}; };
+  into.wr_set_sge = [](ibv_qp_ex* native, std::uint32_t key, std::uint64_t address,
+                       std::uint32_t length) {
+    last(native).pieces.assign(1, ibv_sge{address, length, key});
+  };
+  into.wr_set_sge_list = [](ibv_qp_ex* native, std::size_t count, const ibv_sge* pieces) {
+    last(native).pieces.assign(pieces, pieces + count);
+  };
+  into.wr_set_inline_data_list = [](ibv_qp_ex* native, std::size_t count,
+                                    const ibv_data_buf* pieces) {
+    built_request& made = last(native);
+    made.inlined.clear();
+    for (const ibv_data_buf* each = pieces; each != pieces + count; ++each) {
+      const auto* const from = static_cast<const std::byte*>(each->addr);
+      made.inlined.insert(made.inlined.end(), from, from + each->length);
+    }
+    made.work.send_flags |= IBV_SEND_INLINE;
+    made.pieces.assign(1, ibv_sge{reinterpret_cast<std::uintptr_t>(made.inlined.data()),
+                                  static_cast<std::uint32_t>(made.inlined.size()), 0});
+  };
+  into.wr_set_inline_data = [](ibv_qp_ex* native, void* data, std::size_t length) {
+    const ibv_data_buf one{data, length};
+    native->wr_set_inline_data_list(native, 1, &one);
+  };
+}
+
+inline ibv_qp* create(ibv_context* native, ibv_qp_init_attr_ex* asked) {
+  if (asked->pd == nullptr) return control::null(EINVAL);
+  if (context::of(native).knobs.iwarp.load() &&
+      (asked->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
+    return control::null(EOPNOTSUPP);
+  }
+  constexpr std::uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  if ((asked->comp_mask & ~known) != 0) return control::null(EOPNOTSUPP);
+  ibv_qp_init_attr plain{};
+  plain.qp_context = asked->qp_context;
+  plain.send_cq = asked->send_cq;
+  plain.recv_cq = asked->recv_cq;
+  plain.srq = asked->srq;
+  plain.cap = asked->cap;
+  plain.qp_type = asked->qp_type;
+  plain.sq_sig_all = asked->sq_sig_all;
+  if ((asked->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
+    constexpr std::uint64_t offered =
+        IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
+        IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
+        IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+    if ((asked->send_ops_flags & ~offered) != 0) return control::null(EOPNOTSUPP);
+  }
+  ibv_qp* const made = control::create_qp(asked->pd, &plain);
+  if (made == nullptr) return nullptr;
+  asked->cap = plain.cap;
+  if ((asked->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
+    queue_pair& pair = queue_pair::of(made);
+    pair.extended = true;
+    install(pair.native);
+  }
+  return made;
+}
+
+inline ibv_qp_ex* extended(ibv_qp* native) {
+  queue_pair& pair = queue_pair::of(native);
+  return pair.extended ? &pair.native : nullptr;
+}
+
+}  // namespace verbena::soft::builder
