@@ -21,7 +21,7 @@ class cm_event_channel {
     const cm_table* calls = on.table().cm;
     if (calls == nullptr) return error{errc::not_supported, "RDMA CM on " + on.name()};
     errno = 0;
-    rdma_event_channel* native = calls->create_event_channel();
+    rdma_event_channel* native = calls->create_event_channel(on.native_handle());
     BOOST_OUTCOME_TRY(checked(null_errno(native), [] {
       return std::string{"cannot create an event channel of RDMA CM"};
     }));

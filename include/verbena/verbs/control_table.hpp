@@ -13,9 +13,10 @@
 namespace verbena::verbs {
 
 /// RDMA CM as a device offers it. Signatures and results are librdmacm's: -1 and errno on
-/// failure, null and errno for what returns an object.
+/// failure, null and errno for what returns an object. An event channel is told its device, which
+/// rdma-core's does not need: a software device finds the addresses of its fabric by it.
 struct cm_table {
-  rdma_event_channel* (*create_event_channel)();
+  rdma_event_channel* (*create_event_channel)(ibv_context*);
   void (*destroy_event_channel)(rdma_event_channel*);
   int (*create_id)(rdma_event_channel*, rdma_cm_id**, void* context, rdma_port_space);
   int (*destroy_id)(rdma_cm_id*);

@@ -6,7 +6,7 @@
 namespace verbena::verbs {
 
 inline constexpr cm_table rdma_core_cm{
-    .create_event_channel = rdma_create_event_channel,
+    .create_event_channel = [](ibv_context*) { return rdma_create_event_channel(); },
     .destroy_event_channel = rdma_destroy_event_channel,
     .create_id = rdma_create_id,
     .destroy_id = rdma_destroy_id,
