@@ -60,6 +60,7 @@ class fabric {
       if (me_ != 0 && lock()) {
         const unlock guard{file_};
         abandon(me_);
+        mark_presence(F_UNLCK);
         if (alone()) ::unlink(path_.c_str());
       }
       ::munmap(segment_, sizeof(segment));
@@ -293,13 +294,16 @@ class fabric {
     return ::fcntl(file_, F_OFD_GETLK, &asked) == 0 && asked.l_type == F_UNLCK;
   }
 
-  result<void> enter() {
+  bool mark_presence(short how) const noexcept {
     struct flock here{};
-    here.l_type = F_RDLCK;
+    here.l_type = how;
     here.l_whence = SEEK_SET;
     here.l_len = 1;
-    if (::fcntl(file_, F_OFD_SETLK, &here) != 0)
-      return system_failure(errno, "cannot enter the fabric " + path_);
+    return ::fcntl(file_, F_OFD_SETLK, &here) == 0;
+  }
+
+  result<void> enter() {
+    if (!mark_presence(F_RDLCK)) return system_failure(errno, "cannot enter the fabric " + path_);
     for (std::uint32_t place = 0; place < process_limit; ++place) {
       process_entry& entry = segment_->processes[place];
       if (entry.owner.load() != 0) continue;

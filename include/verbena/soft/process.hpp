@@ -31,7 +31,7 @@ inline std::uint64_t started(std::uint32_t pid) noexcept {
   const char* at = std::strrchr(text.data(), ')');
   if (at == nullptr || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X') return 0;
   at += 1;
-  for (int field = 0; field < 20; ++field) {
+  for (int field = 0; field < 19; ++field) {
     at = std::strchr(at + 1, ' ');
     if (at == nullptr) return 0;
   }
