@@ -21,6 +21,15 @@ struct knobs {
   std::atomic<std::uint64_t> drop_message{0};  ///< the n-th message from now on is lost; 0 none
   std::atomic<bool> hold_completions{false};   ///< completions stay in the queue until this is off
   std::atomic<bool> partitioned{false};        ///< nothing reaches other queue pairs
+
+  // RDMA CM.
+  std::atomic<std::uint32_t> cm_timeout_ms{20'000};  ///< for a peer's answer; then UNREACHABLE
+  std::atomic<std::uint32_t> cm_delay_ms{0};         ///< each event comes so much later, in order
+  std::atomic<std::uint64_t> cm_drop_event{0};       ///< the n-th event from now on is lost, and
+  std::atomic<std::uint64_t> cm_duplicate_event{0};  ///< comes twice; requests are not counted
+  std::atomic<std::uint64_t> cm_drop_request{0};     ///< a listener ignores the n-th request
+  std::atomic<std::uint32_t> cm_refuse{0};    ///< a listener refuses with this reason, such as 10
+  std::atomic<bool> cm_pad_data{true};        ///< private data to the maximum, as on RoCE
 };
 
 }  // namespace verbena::soft

@@ -6,6 +6,7 @@
 
 #include <verbena/soft/async.hpp>
 #include <verbena/soft/builder.hpp>
+#include <verbena/soft/cm/table.hpp>
 #include <verbena/soft/shared_receive_control.hpp>
 #include <verbena/verbs/device.hpp>
 
@@ -42,7 +43,7 @@ inline constexpr verbs::control_table table{
     .ack_async_event = control::ack_async_event,
     .allocate = control::allocate,
     .release = control::release,
-    .cm = nullptr,
+    .cm = &cm::table,
 };
 
 /// Opens "soft" or "soft:FABRIC". Errors: those of fabric::join.

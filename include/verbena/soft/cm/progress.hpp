@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+
+#include <verbena/soft/cm/dismantle.hpp>
+
+/// What a channel's descriptor has woken for. All of it under the guard.
+namespace verbena::soft::cm {
+
+inline void learn(identifier& of, const message& said) noexcept {
+  of.peer_queue_pair = said.queue_pair;
+  of.peer_sequence = said.sequence;
+  of.peer_mtu = said.mtu;
+  of.responder_resources = said.initiator_depth;
+  of.initiator_depth = said.responder_resources;
+  of.rnr_retry_count = said.rnr_retry_count;
+}
+
+/// The first message on a socket that a listener has accepted.
+inline void on_request(identifier& of, const message& said) {
+  identifier& listener = *of.listener;
+  const std::uint32_t refused = of.here->knobs.cm_refuse.load();
+  if (said.what != message::request) return dismantle(of);
+  std::uint16_t why = static_cast<std::uint16_t>(refused);
+  if (listener.one_family && said.to.family != listener.from.family) why = nobody_listens;
+  if (!of.here->fabric->alive(said.process)) why = not_this_fabric;
+  if (why != 0) {
+    refuse(of, why);
+    return dismantle(of);
+  }
+  of.on->expect_by(of, 0);
+  if (is_nth(of.here->knobs.cm_drop_request)) return unwatch(of);  // goes with the listener
+  std::erase(listener.half_open, &of);
+  of.from = said.to;
+  of.to = said.from;
+  of.native.route.addr.src_storage = said.to.native();
+  of.native.route.addr.dst_storage = said.from.native();
+  of.retry_count = said.retry_count;
+  learn(of, said);
+  of.now = state::requested;
+  deliver(of, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &said);
+}
+
+inline void on_refusal(identifier& of, const message& said) {
+  const bool was_connected = of.now == state::connected || of.now == state::leaving;
+  const bool tell = of.now != state::left && of.now != state::over;
+  hang_up(of);
+  if (!tell) return;
+  if (was_connected) {
+    deliver(of, RDMA_CM_EVENT_DISCONNECTED);
+  } else {
+    deliver(of, RDMA_CM_EVENT_REJECTED, said.why, &said);
+  }
+}
+
+inline void on_goodbye(identifier& of) {
+  if (of.now == state::left || of.now == state::over) return;
+  const bool both = of.now == state::leaving;
+  deliver(of, RDMA_CM_EVENT_DISCONNECTED);
+  if (both) return hang_up(of);
+  of.on->expect_by(of, 0);
+  of.now = state::left;
+}
+
+/// What no peer of this version says now.
+inline void on_nonsense(identifier& of) {
+  const bool was_connected =
+      of.now == state::connected || of.now == state::leaving || of.now == state::left;
+  if (of.now == state::half_open) return dismantle(of);
+  const bool tell = of.now != state::left && of.now != state::over;
+  hang_up(of);
+  if (!tell) return;
+  if (was_connected) {
+    deliver(of, RDMA_CM_EVENT_DISCONNECTED, -EPROTO);
+  } else {
+    deliver(of, RDMA_CM_EVENT_CONNECT_ERROR, -EPROTO);
+  }
+}
+
+inline void on_message(identifier& of, const message& said) {
+  if (of.now == state::half_open) return on_request(of, said);
+  switch (said.what) {
+    case message::refusal: return on_refusal(of, said);
+    case message::goodbye: return on_goodbye(of);
+    case message::response:
+      if (of.now != state::connecting) return on_nonsense(of);
+      learn(of, said);
+      of.on->expect_by(of, 0);
+      of.now = state::answered;
+      return deliver(of, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, &said);
+    case message::ready:
+      if (of.now == state::leaving) return;
+      if (of.now != state::accepted) return on_nonsense(of);
+      of.on->expect_by(of, 0);
+      of.now = state::connected;
+      return deliver(of, RDMA_CM_EVENT_ESTABLISHED);
+    default: return on_nonsense(of);
+  }
+}
+
+/// The peer has closed its socket without a word: it has died, or disconnected by destroying.
+inline void on_end(identifier& of) {
+  const state was = of.now;
+  if (was == state::half_open) return dismantle(of);
+  hang_up(of);
+  if (was == state::connected || was == state::leaving) {
+    deliver(of, RDMA_CM_EVENT_DISCONNECTED);
+  } else if (was != state::left && was != state::over) {
+    deliver(of, RDMA_CM_EVENT_UNREACHABLE, -ECONNRESET);
+  }
+}
+
+inline void receive(identifier& of) {
+  message said;
+  ssize_t size = ::recv(of.socket, &said, sizeof said, MSG_DONTWAIT | MSG_TRUNC);
+  // The error of a peer that closed with our message unread comes before what it has said.
+  if (size < 0 && errno == ECONNRESET)
+    size = ::recv(of.socket, &said, sizeof said, MSG_DONTWAIT | MSG_TRUNC);
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (size <= 0) return on_end(of);
+  if (of.here->knobs.partitioned.load(std::memory_order_relaxed)) return;
+  if (!said.check(static_cast<std::size_t>(size))) return on_nonsense(of);
+  on_message(of, said);
+}
+
+/// Takes one peer from a listener's socket; 0 or an errno. Those not taken count in its backlog.
+inline int accept_one(identifier& listener) {
+  const int peer = ::accept4(listener.socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (peer < 0) return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED ? 0 : errno;
+  if (!same_user(peer)) {
+    ::close(peer);
+    return 0;
+  }
+  identifier& made = add_identifier(*listener.on, listener.native.context, listener.native.ps);
+  made.socket = peer;
+  made.listener = &listener;
+  made.now = state::half_open;
+  bind_to_device(made);
+  listener.half_open.push_back(&made);
+  constexpr std::int64_t request_time = 5'000'000'000;
+  made.on->expect_by(made, cm::now() + request_time);
+  if (const int number = watch(made); number != 0) {
+    dismantle(made);
+    return number;
+  }
+  return 0;
+}
+
+inline void expire(event_channel& on) {
+  const std::int64_t at = cm::now();
+  while (!on.deadlines.empty() && on.deadlines.begin()->first <= at) {
+    identifier& of = *on.deadlines.begin()->second;
+    if (of.now == state::half_open) {
+      dismantle(of);
+      continue;
+    }
+    const bool leaving = of.now == state::leaving;
+    if (!leaving) refuse(of, timed_out);
+    hang_up(of);
+    deliver(of, leaving ? RDMA_CM_EVENT_DISCONNECTED : RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+  }
+}
+
+/// Does what there is to do until there is an event to be got; 0 or an errno.
+inline int attend(event_channel& on) {
+  int number = 0;
+  expire(on);
+  epoll_event ready{};
+  while (number == 0 && !on.has_event() && ::epoll_wait(on.native.fd, &ready, 1, 0) == 1) {
+    if (ready.data.ptr == &on.pending || ready.data.ptr == &on.timer) {
+      expire(on);
+      on.drain();
+      continue;
+    }
+    identifier& of = *static_cast<identifier*>(ready.data.ptr);
+    if (of.now == state::listening) {
+      number = accept_one(of);
+    } else {
+      receive(of);
+    }
+  }
+  on.settle();
+  return number;
+}
+
+}  // namespace verbena::soft::cm
