@@ -18,7 +18,7 @@ namespace verbena::soft::control {
 inline int open_async(context& here) {
   here.native.async_fd = ::epoll_create1(EPOLL_CLOEXEC);
   here.async_wake = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  const wake_address at{here.fabric->me(), async_number};
+  const wake_address at{*here.fabric, here.fabric->me(), async_number};
   epoll_event watch{};
   watch.events = EPOLLIN;
   const bool made =

@@ -226,7 +226,7 @@ inline ibv_comp_channel* create_comp_channel(ibv_context* native) {
   int number = made->native.fd < 0 || made->wake < 0 || made->timer < 0 ? errno : 0;
   for (int tries = 0; number == 0 && tries < 1000; ++tries) {
     made->name = ++names;
-    const wake_address at{here.fabric->me(), made->name};
+    const wake_address at{*here.fabric, here.fabric->me(), made->name};
     if (::bind(made->wake, reinterpret_cast<const sockaddr*>(&at.name), at.length) == 0) break;
     if (errno != EADDRINUSE) number = errno;
   }

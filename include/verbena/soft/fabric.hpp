@@ -75,6 +75,8 @@ class fabric {
   segment& shared() const noexcept { return *segment_; }
   std::uint32_t me() const noexcept { return me_; }
   const std::string& path() const noexcept { return path_; }
+  /// Tells this fabric from others, and from one of the same name before or after it.
+  std::uint64_t identity() const noexcept { return identity_; }
 
   /// Claims a free entry of a table for this process; null when it is full, after what dead
   /// processes left has been taken back.
@@ -233,8 +235,10 @@ class fabric {
             ETIMEDOUT, "the fabric " + path_ + " is locked by a process that does not go on");
       struct stat now{};
       if (::stat(path_.c_str(), &now) == 0 && now.st_ino == mine.st_ino &&
-          now.st_dev == mine.st_dev)
+          now.st_dev == mine.st_dev) {
+        identity_ = mine.st_ino;
         return success();
+      }
       ::close(std::exchange(file_, -1));
     }
     return system_failure(EAGAIN, "the fabric " + path_ + " keeps being removed");
@@ -394,6 +398,7 @@ class fabric {
   std::string path_;
   int file_ = -1;
   segment* segment_ = nullptr;
+  std::uint64_t identity_ = 0;
   std::uint32_t me_ = 0;
   std::mutex mapping_;
   std::vector<mapping> mapped_;

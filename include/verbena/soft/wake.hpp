@@ -23,18 +23,18 @@ struct wake_address {
   sockaddr_un name{};
   socklen_t length = 0;
 
-  wake_address(std::uint32_t owner, std::uint32_t number) noexcept {
+  wake_address(const fabric& on, std::uint32_t owner, std::uint32_t number) noexcept {
     name.sun_family = AF_UNIX;
     const int written =
-        std::snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "verbena-%u-%x-%x",
-                      static_cast<unsigned>(::getuid()), owner, number);
+        std::snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "verbena-%llx-%x-%x",
+                      static_cast<unsigned long long>(on.identity()), owner, number);
     length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
                                     static_cast<std::size_t>(written));
   }
 };
 
 inline void wake(context& here, std::uint32_t owner, std::uint32_t number) noexcept {
-  const wake_address to{owner, number};
+  const wake_address to{*here.fabric, owner, number};
   const char nothing = 0;
   (void)::sendto(here.wake_sender, &nothing, 1, MSG_DONTWAIT | MSG_NOSIGNAL,
                  reinterpret_cast<const sockaddr*>(&to.name), to.length);
