@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <verbena/memory/registration.hpp>
@@ -22,6 +23,8 @@ class buffer {
  public:
   static_assert(!std::is_const_v<T>,
                 "a buffer is filled by its program: name the role source instead of const");
+  static_assert(std::is_trivially_copyable_v<T>,
+                "registered memory holds trivially copyable elements");
   using element_type = T;
   static constexpr rights granted = Rights;
 

@@ -28,6 +28,8 @@ class registration {
  public:
   static_assert(!std::is_const_v<T> || !allows(Rights, rights::local_write),
                 "const memory can only be a source or remote_readable: this role writes to it");
+  static_assert(std::is_trivially_copyable_v<T>,
+                "registered memory holds trivially copyable elements");
   using element_type = T;
   static constexpr rights granted = Rights;
 
