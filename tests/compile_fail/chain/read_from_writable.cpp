@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: READ needs a remote region with the right remote_read
+#include <verbena/verbena.hpp>
+
+namespace vb = verbena;
+
+template <vb::role... Roles>
+using local = vb::buffer<char, vb::grants_of<Roles...>>;
+template <vb::role... Roles>
+using remote = vb::remote_region<char, vb::remote_part(vb::grants_of<Roles...>)>;
+
+#ifdef FIXED
+void use(vb::connection<>& link, const local<vb::sink>& memory, remote<vb::remote_readable> from) {
+#else
+void use(vb::connection<>& link, const local<vb::sink>& memory, remote<vb::remote_writable> from) {
+#endif
+  (void)link.post(vb::read(memory, from));
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: unsignaled() needs signaling::per_operation
+#include <verbena/verbena.hpp>
+
+namespace vb = verbena;
+
+template <vb::role... Roles>
+using local = vb::buffer<char, vb::grants_of<Roles...>>;
+
+void use(vb::connection<>& link, const local<vb::source>& memory) {
+#ifdef FIXED
+  (void)link.post(vb::send(memory));
+#else
+  (void)link.post(vb::send(memory).unsignaled());
+#endif
+}
