@@ -74,7 +74,7 @@ rdma link
 rdma resource show
 ibv_devinfo
 touch "$PWD/written" /tmp/written /dev/shm/written && echo writable
-lsmod | grep -E '^(iw_cm|rdma_cm|rdma_ucm|ib_uverbs|sch_netem|dummy) '
+lsmod | grep -E '^(iw_cm|rdma_cm|rdma_ucm|ib_uverbs|sch_netem|dummy|veth) '
 command -v rping >/dev/null || exit 0
 for address in 192.0.2.1 198.51.100.1 2001:db8:1::1 2001:db8:2::1 fe80::ff:fe00:1%eth0; do
   timeout 15 rping -s -a "$address" -C 3 &
@@ -90,7 +90,7 @@ for device in rxe0 siw0; do
   check "rdma resource shows $device" out_has "^[01]: $device: pd"
   check "ibv_devinfo sees $device" out_has "hca_id:[[:space:]]$device"
 done
-for module in dummy ib_uverbs iw_cm rdma_cm rdma_ucm sch_netem; do
+for module in dummy ib_uverbs iw_cm rdma_cm rdma_ucm sch_netem veth; do
   check "$module is loaded" out_has "^$module "
 done
 check 'the files are writable' out_has '^writable$'
