@@ -65,7 +65,7 @@ class fabric {
       }
       ::munmap(segment_, sizeof(segment));
     }
-    for (const mapping& each : mapped_) unmap(each);
+    for (std::uint32_t arena = 0; arena < arena_limit; ++arena) unmap(known(arena));
     for (const mapping& each : retired_) unmap(each);
     if (file_ >= 0) ::close(file_);
   }
@@ -130,8 +130,8 @@ class fabric {
     entry->generation.store(generation, std::memory_order_release);
     {
       const std::scoped_lock held{mapping_};
-      retire(mapped_[index]);
-      mapped_[index] = {generation, static_cast<std::byte*>(base), length};
+      retire(index);
+      remember(index, {generation, static_cast<std::byte*>(base), length});
     }
     return std::pair{index, static_cast<std::byte*>(base)};
   }
@@ -142,7 +142,7 @@ class fabric {
     entry.generation.fetch_add(1, std::memory_order_acq_rel);
     {
       const std::scoped_lock held{mapping_};
-      retire(mapped_[arena]);
+      retire(arena);
     }
     entry.owner.store(0, std::memory_order_release);
   }
@@ -151,7 +151,7 @@ class fabric {
   class visit {
    public:
     explicit visit(fabric& of) noexcept : of_{of} {
-      of_.visitors_.fetch_add(1, std::memory_order_acq_rel);
+      of_.visitors_.fetch_add(1, std::memory_order_seq_cst);
     }
     ~visit() { of_.visitors_.fetch_sub(1, std::memory_order_acq_rel); }
     visit(const visit&) = delete;
@@ -167,13 +167,21 @@ class fabric {
     if (arena >= arena_limit) return nullptr;
     const std::uint32_t generation =
         segment_->arenas[arena].generation.load(std::memory_order_acquire);
-    const std::scoped_lock held{mapping_};
-    mapping& known = mapped_[arena];
-    if (known.base == nullptr || known.generation != generation) {
-      retire(known);
-      known = map_arena(arena, generation);
+    known_mapping& known = known_[arena];
+    if (known.stamp.load(std::memory_order_acquire) == stamp_of(generation)) {
+      std::byte* const base = known.base.load(std::memory_order_acquire);
+      const std::size_t length = known.length.load(std::memory_order_acquire);
+      if (known.stamp.load(std::memory_order_relaxed) == stamp_of(generation)) {
+        return needed <= length ? base : nullptr;
+      }
     }
-    return known.base != nullptr && needed <= known.length ? known.base : nullptr;
+    const std::scoped_lock held{mapping_};
+    if (known.stamp.load() != stamp_of(generation)) {
+      retire(arena);
+      remember(arena, map_arena(arena, generation));
+    }
+    const bool fits = known.stamp.load() == stamp_of(generation) && needed <= known.length.load();
+    return fits ? known.base.load() : nullptr;
   }
 
   /// Whether the process with this owner number lives. The answer may be a millisecond old.
@@ -208,7 +216,7 @@ class fabric {
     ~unlock() { ::flock(file, LOCK_UN); }
   };
 
-  fabric() : mapped_(arena_limit) {}
+  fabric() = default;
 
   bool lock() noexcept {
     for (int tries = 0; tries < 2000; ++tries) {
@@ -387,10 +395,34 @@ class fabric {
     if (of.base != nullptr) ::munmap(of.base, of.length);
   }
 
+  /// A mapping as reach() reads it without a lock: the stamp is 0 while the rest changes.
+  struct known_mapping {
+    std::atomic<std::uint64_t> stamp{0};
+    std::atomic<std::byte*> base{nullptr};
+    std::atomic<std::size_t> length{0};
+  };
+  static constexpr std::uint64_t stamp_of(std::uint32_t generation) noexcept {
+    return std::uint64_t{generation} + 1;
+  }
+  mapping known(std::uint32_t arena) const noexcept {
+    return {0, known_[arena].base.load(), known_[arena].length.load()};
+  }
+  void remember(std::uint32_t arena, const mapping& made) noexcept {
+    if (made.base == nullptr) return;
+    known_[arena].base = made.base;
+    known_[arena].length = made.length;
+    known_[arena].stamp.store(stamp_of(made.generation), std::memory_order_release);
+  }
+
   /// Unmaps as soon as nobody visits who could still use it.
-  void retire(mapping& old) noexcept {
-    if (old.base != nullptr) retired_.push_back(std::exchange(old, {}));
-    if (visitors_.load(std::memory_order_acquire) != 0) return;
+  void retire(std::uint32_t arena) noexcept {
+    if (known_[arena].base.load() != nullptr) {
+      retired_.push_back(known(arena));
+      known_[arena].stamp = 0;
+      known_[arena].base = nullptr;
+      known_[arena].length = 0;
+    }
+    if (visitors_.load(std::memory_order_seq_cst) != 0) return;
     for (const mapping& each : retired_) unmap(each);
     retired_.clear();
   }
@@ -401,7 +433,7 @@ class fabric {
   std::uint64_t identity_ = 0;
   std::uint32_t me_ = 0;
   std::mutex mapping_;
-  std::vector<mapping> mapped_;
+  std::unique_ptr<known_mapping[]> known_{new known_mapping[arena_limit]};
   std::vector<mapping> retired_;
   std::atomic<std::uint32_t> visitors_{0};
   std::array<std::atomic<std::int64_t>, process_limit> seen_{};

@@ -28,8 +28,8 @@ struct knobs {
   std::atomic<std::uint64_t> cm_drop_event{0};       ///< the n-th event from now on is lost, and
   std::atomic<std::uint64_t> cm_duplicate_event{0};  ///< comes twice; requests are not counted
   std::atomic<std::uint64_t> cm_drop_request{0};     ///< a listener ignores the n-th request
-  std::atomic<std::uint32_t> cm_refuse{0};    ///< a listener refuses with this reason, such as 10
-  std::atomic<bool> cm_pad_data{true};        ///< private data to the maximum, as on RoCE
+  std::atomic<std::uint32_t> cm_refuse{0};  ///< a listener refuses with this reason, such as 10
+  std::atomic<bool> cm_pad_data{true};      ///< private data to the maximum, as on RoCE
 };
 
 }  // namespace verbena::soft

@@ -113,7 +113,7 @@ struct receive_slot {
   std::atomic<std::uint64_t> turn;
   std::uint64_t wr_id;
   std::uint32_t pieces;
-  std::uint32_t unused;
+  std::atomic<std::uint32_t> queue_pair;  ///< that it has been taken for
 };
 
 /// A receive queue, of a queue pair or shared (SRQ).

@@ -32,8 +32,8 @@ enum class taking { got, empty, too_short, gone };
 /// Takes the next receive of a queue of any process, if its memory holds `needed` bytes; one that
 /// is too short is taken only where the taker fails with it (`fail_short`). Under a visit, and
 /// finish() in the same one. Takers claim a slot under their number; any may move `taken` on.
-inline taking take_receive(context& here, receive_queue_entry& entry, std::uint64_t needed,
-                           bool fail_short, taken_receive& into) {
+inline taking take_receive(context& here, receive_queue_entry& entry, std::uint32_t queue_pair,
+                           std::uint64_t needed, bool fail_short, taken_receive& into) {
   fabric& on = *here.fabric;
   const std::uint64_t mask = entry.mask.load(std::memory_order_acquire);
   const std::uint64_t stride = entry.stride.load(std::memory_order_relaxed);
@@ -70,6 +70,7 @@ inline taking take_receive(context& here, receive_queue_entry& entry, std::uint6
                                            std::memory_order_acq_rel)) {
       continue;
     }
+    slot.queue_pair.store(queue_pair, std::memory_order_release);
     std::uint64_t expected = at;
     entry.taken.compare_exchange_strong(expected, at + 1, std::memory_order_acq_rel);
     const std::uint32_t limit = entry.limit.load(std::memory_order_relaxed);

@@ -75,9 +75,7 @@ class requester {
 
   /// After the move to ERR: what is still posted to receive completes as flushed.
   void flush_receives() {
-    if (pair_.receives_flushed || pair_.entry->state.load() != IBV_QPS_ERR ||
-        pair_.shared_receives != nullptr)
-      return;
+    if (pair_.receives_flushed || pair_.entry->state.load() != IBV_QPS_ERR) return;
     pair_.receives_flushed = true;
     drop_receives(true);
   }
@@ -85,19 +83,41 @@ class requester {
   /// Takes back everything posted to the queue pair's own receive queue.
   void drop_receives(bool complete_them) {
     const fabric::visit guard{on_};
-    taken_receive got;
-    while (pair_.receives.entry != nullptr &&
-           take_receive(here_, *pair_.receives.entry, 0, true, got) != taking::empty &&
-           got.turn != nullptr) {
-      if (complete_them)
-        tell_receive(pair_.receive_completions->index, pair_.native.qp_base.qp_num, got.wr_id,
-                     IBV_WC_WR_FLUSH_ERR, {});
-      got.finish();
-      got.turn = nullptr;
+    while (pair_.receives.entry != nullptr) {
+      receive_.turn = nullptr;
+      take_receive(here_, *pair_.receives.entry, number(), 0, true, receive_);
+      if (receive_.turn == nullptr) break;
+      if (complete_them) tell_flushed(receive_.wr_id);
+      receive_.finish();
     }
+    receive_queue& from =
+        pair_.shared_receives == nullptr ? pair_.receives : pair_.shared_receives->queue;
+    drop_abandoned(from, complete_them);
   }
 
  private:
+  std::uint32_t number() const noexcept { return pair_.native.qp_base.qp_num; }
+
+  void tell_flushed(std::uint64_t wr_id) {
+    tell_receive(pair_.receive_completions->index, number(), wr_id, IBV_WC_WR_FLUSH_ERR, {});
+  }
+
+  /// Receives that a peer took for this queue pair before it died.
+  void drop_abandoned(receive_queue& from, bool complete_them) {
+    const std::uint64_t mask = from.entry->mask.load(std::memory_order_relaxed);
+    for (std::uint64_t at = 0; at <= mask; ++at) {
+      receive_slot& slot = from.slot(at);
+      const std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
+      if (what_of(turn) != claimed || slot.queue_pair.load(std::memory_order_acquire) != number())
+        continue;
+      const std::uint32_t place = claimer_of(turn);
+      if (place < process_limit && on_.alive(on_.shared().processes[place].owner.load())) continue;
+      if (complete_them) tell_flushed(slot.wr_id);
+      slot.turn.store(make_turn(position_of(turn) + mask + 1, 0, vacant),
+                      std::memory_order_release);
+    }
+  }
+
   struct piece {
     std::byte* data;
     std::size_t length;
@@ -132,7 +152,6 @@ class requester {
       return true;
     }
     if (pair_.tries++ >= pair_.attributes.retry_cnt + 1U) return false;
-    if (pair_.tries > pair_.attributes.retry_cnt + 1U) return false;
     pair_.again_at = now_ns() + (std::int64_t{4096} << pair_.attributes.timeout);
     return true;
   }
@@ -330,8 +349,8 @@ class requester {
     const std::uint32_t index = peer.receive_queue.load();
     if (index >= receive_queue_limit) return reach_failed(reached::gone);
     const bool carries = what.opcode == IBV_WC_RECV;
-    switch (take_receive(here_, on_.shared().receive_queues[index], carries ? needed : 0, reliable,
-                         receive_)) {
+    switch (take_receive(here_, on_.shared().receive_queues[index], peer.number.load(),
+                         carries ? needed : 0, reliable, receive_)) {
       case taking::gone: return reach_failed(reached::gone);
       case taking::empty:
         if (!reliable) return {};
