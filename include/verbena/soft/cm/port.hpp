@@ -8,11 +8,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <string>
-#include <utility>
+#include <thread>
 #include <vector>
 
 #include <verbena/soft/cm/location.hpp>
@@ -64,39 +65,47 @@ inline std::vector<location> host_addresses(std::uint16_t family, std::uint16_t 
   return found;
 }
 
-/// Whether a socket has that name: the kernel tells a datagram socket that its kind is wrong.
-inline bool is_taken(const std::string& fabric, const location& at) noexcept {
-  const int asking = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (asking < 0) return false;
-  const socket_name name{fabric, at};
-  const bool taken = ::connect(asking, name.address(), name.length) == 0 || errno == EPROTOTYPE;
-  ::close(asking);
-  return taken;
-}
-
-/// A socket with the name of `at`: a wildcard and an address of this host exclude each other on
-/// one port, unless the port is shared. It looks after it has taken the name, so of two that come
-/// at once not both get it. The socket, or a negative errno.
-inline int take_port(const std::string& fabric, const location& at, bool shared) {
+/// A socket with the name of `at`, or a negative errno.
+inline int take_name(const std::string& fabric, const location& at) noexcept {
   const int made = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (made < 0) return -errno;
   const socket_name name{fabric, at};
-  int number = ::bind(made, name.address(), name.length) == 0 ? 0 : errno;
-  if (number == 0 && !shared) {
-    const auto others = at.is_any() ? host_addresses(at.family, at.port)
-                                    : std::vector{location::any(at.family, at.port)};
-    for (const location& each : others) {
-      if (is_taken(fabric, each)) number = EADDRINUSE;
-    }
-  }
-  if (number == 0) return made;
+  if (::bind(made, name.address(), name.length) == 0) return made;
+  const int number = errno;
   ::close(made);
   return -number;
 }
 
-/// The same with the port that `at` asks for, or for port 0 one that is free, which is set.
+/// The same where a wildcard and an address of this host exclude each other on one port, unless
+/// the port is shared. That is looked at, by taking the other's name for a moment, after the own
+/// name has been taken: of two that come at once not both get theirs.
+inline int take_port(const std::string& fabric, const location& at, bool shared) {
+  const int made = take_name(fabric, at);
+  if (made < 0 || shared) return made;
+  const auto others = at.is_any() ? host_addresses(at.family, at.port)
+                                  : std::vector{location::any(at.family, at.port)};
+  for (const location& each : others) {
+    const int other = take_name(fabric, each);
+    if (other >= 0) ::close(other);
+    if (other == -EADDRINUSE) {
+      ::close(made);
+      return other;
+    }
+  }
+  return made;
+}
+
+/// The same with the port that `at` asks for, or for port 0 one that is free, which is set. Who is
+/// looking whether a port is free holds it for a moment: a port asked for is tried again.
 inline int take_some_port(const std::string& fabric, location& at, bool shared) {
-  if (at.port != 0) return take_port(fabric, at, shared);
+  if (at.port != 0) {
+    int made = take_port(fabric, at, shared);
+    for (int tries = 0; made == -EADDRINUSE && tries < 3; ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+      made = take_port(fabric, at, shared);
+    }
+    return made;
+  }
   constexpr std::uint32_t first = 32768;
   constexpr std::uint32_t count = 28232;  // as ip_local_port_range has it
   std::uint32_t start = 0;
