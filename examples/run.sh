@@ -4,80 +4,136 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 usage() {
-  cat <<'END'
+  cat <<'END_OF_USAGE'
 Usage: examples/run.sh [--device DEVICE]... [--no-packages] [EXAMPLE...]
 
-Builds the examples and runs all of them, or those named, on each device; installs on Debian 12 what is missing.
-One line for each: what the program said last. Logs in build/logs.
+Builds the examples and runs all of them, or those named, between two programs: with each setup and each way of
+completion, on each device. Installs on Debian 12 what is missing. One line for each run, with the latency.
 
   --device DEVICE  rxe or siw: the kernel's software devices, in a virtual machine (both, if none is given);
-                   soft: the software device of the library, here
+                   any other name: that RDMA device of this machine, at the address in VERBENA_ADDRESS, or else at the
+                   first IPv4 address of its network interface
   --no-packages    install nothing
 
 Exit status: 0 none failed, 1 something failed, 2 wrong usage.
-END
+END_OF_USAGE
 }
 
-program() { echo "build/release/bin/$1"; }
+# Seconds: for each wait of an example, and for a whole program. Few iterations, since the guest has an emulated processor.
+patience=10 limit=60 iterations=20
 
-# Runs the examples on the device that VERBENA_DEVICE names, here or in the guest: the output of each, then a line
-# "@example NAME STATUS".
-run_here() {
-  local name status
-  for name in "$@"; do
-    status=0
-    timeout 60 "$(program "$name")" 2>&1 || status=$?
-    printf '\n@example %s %d\n' "$name" "$status"
+## Here or in the guest
+
+# address_of DEVICE
+address_of() {
+  local interface
+  if [[ -n ${VERBENA_ADDRESS-} ]]; then
+    echo "$VERBENA_ADDRESS"
+    return
+  fi
+  interface=$(rdma link show "$1/1" 2>/dev/null | sed -n 's/.* netdev \([^ ]*\).*/\1/p')
+  [[ -z $interface ]] || ip -4 -o address show dev "$interface" | sed -nE '1s/.* inet ([0-9.]+).*/\1/p'
+}
+
+# pair EXAMPLE DEVICE ADDRESS SETUP COMPLETION: runs the two roles, then prints a line "@ EXAMPLE DEVICE SETUP COMPLETION
+# STATUS TEXT". What went wrong comes before it.
+pair() {
+  local command=(timeout --kill-after=1 "$limit" "build/examples/bin/$1" --device "$2" --setup "$4" --completion "$5"
+    --timeout "$patience" --iterations "$iterations")
+  local first='' heard said='' text status=0 other=0 listening listener
+  exec {listening}< <(exec "${command[@]}" --listen "$3" 2>&1)
+  listener=$!
+  IFS= read -r -u "$listening" first
+  if [[ $first == 'listening on '* ]]; then
+    said=$("${command[@]}" --connect "$3" 2>&1) || status=$?
+  fi
+  heard=$(cat <&"$listening")
+  wait "$listener" || other=$?
+  exec {listening}<&-
+  if ((status == 0 && other == 0)); then
+    text=$(grep -oE '[0-9.]+ us' <<<"$said")
+  elif ((status == 0 && other == 77)); then
+    status=77 text=${first#"$1: "}
+  else
+    printf '%s\n' "listening role, status $other:" "$first" "$heard" "connecting role, status $status:" "$said"
+    status=1 text='what they said stands below'
+  fi
+  printf '@ %s %s %s %s %d %s\n' "$1" "$2" "$4" "$5" "$status" "$text"
+}
+
+# pairs DEVICE... -- EXAMPLE...
+pairs() {
+  local devices=() device address example setup completion
+  while [[ $1 != -- ]]; do devices+=("$1"); shift; done
+  shift
+  for device in "${devices[@]}"; do
+    address=$(address_of "$device")
+    for example in "$@"; do
+      for setup in descriptor cm; do
+        for completion in busy_poll event_driven; do
+          pair "$example" "$device" "${address:-127.0.0.1}" "$setup" "$completion"
+        done
+      done
+    done
   done
 }
 
-if [[ ${1-} == --run-here ]]; then
-  run_here "${@:2}"
+if [[ ${1-} == --pairs ]]; then
+  pairs "${@:2}"
   exit
 fi
+
+## The script proper
 
 . .ci/steps.sh
 
 build() {
-  cmake --preset release && cmake --build --preset release --parallel --target examples
+  cmake --preset examples && cmake --build --preset examples --parallel
 }
 
-# run_on DEVICE EXAMPLE...: tells the result of each as it comes.
-run_on() {
-  local device=$1 log=$logs/examples-$1.log said='' seen=0 line name status
-  shift
-  local command=(tests/guest/run.sh --device "$device" --timeout 600 -- examples/run.sh --run-here "$@")
-  if [[ $device == soft ]]; then
-    command=(env VERBENA_DEVICE=soft examples/run.sh --run-here "$@")
+# tell: the results among the lines it reads, in words, and what was said about the failed ones. Counts them, in seen too.
+tell() {
+  local line example device setup completion status text verdict
+  seen=0 details=''
+  while IFS= read -r line; do
+    if [[ $line != '@ '* ]]; then
+      details+=${line:+    $line$'\n'}
+      continue
+    fi
+    read -r _ example device setup completion status text <<<"$line"
+    seen=$((seen + 1))
+    case $status in
+      0) verdict=ok passed=$((passed + 1)) details='' ;;
+      77) verdict=skipped skipped=$((skipped + 1)) details='' ;;
+      *) verdict=failed failed=$((failed + 1)) ;;
+    esac
+    printf '%-13s %-5s %-11s %-13s %-8s %s\n%s' "$example" "$device" "$setup" "$completion" "$verdict" "$text" "$details"
+    details=''
+  done
+}
+
+# finish WHERE EXPECTED STATUS: what to say if the pairs came to an early end with this status.
+finish() {
+  local missing=$(($2 - seen))
+  ((missing != 0)) || return 0
+  if (($3 == 77)); then
+    skip "$missing runs $1" "$(tail -n 1 <<<"${details%$'\n'}" | sed 's/^ *//')"
   else
-    echo "On $device, in a virtual machine (its start takes a while):"
-  fi
-  "${command[@]}" 2>&1 </dev/null |
-    tee "$log" |
-    while IFS= read -r line; do
-      if [[ $line == '@example '* ]]; then
-        read -r _ name status <<<"$line"
-        result "$name on $device" "$status" "$said"
-        seen=$((seen + 1)) said=''
-      elif [[ -n $line ]]; then
-        said+=${said:+$'\n'}$line
-      fi
-    done
-  status=${PIPESTATUS[0]}
-  # Fewer than asked for: the guest ended early, and the last words are its own.
-  if ((seen < $#)); then
-    ((status != 0)) || status=1
-    result "$(($# - seen)) examples on $device" "$status" "$said"
+    failed=$((failed + missing))
+    printf '%d runs %s did not take place:\n%s\n' "$missing" "$1" "$(tail -n 15 <<<"${details%$'\n'}")"
   fi
 }
 
-devices=() examples=() packages=yes
+guest=() here=() examples=() packages=yes
 while (($#)); do
   case $1 in
     --help) usage; exit ;;
     --device)
-      [[ ${2-} == @(soft|rxe|siw) ]] || { usage >&2; exit 2; }
-      devices+=("$2")
+      case ${2-} in
+        '') usage >&2; exit 2 ;;
+        rxe | siw) guest+=("${2}0") ;;
+        *) here+=("$2") ;;
+      esac
       shift ;;
     --no-packages) packages=no ;;
     *)
@@ -86,18 +142,27 @@ while (($#)); do
   esac
   shift
 done
-((${#devices[@]})) || devices=(rxe siw)
+((${#guest[@]} + ${#here[@]})) || guest=(rxe0 siw0)
 if ((${#examples[@]} == 0)); then
   for source in examples/*.cpp; do
-    name=${source##*/}
-    [[ ! -e $source ]] || examples+=("${name%.cpp}")
+    source=${source##*/}
+    examples+=("${source%.cpp}")
   done
 fi
-((${#examples[@]})) || { echo "There are no examples."; exit 1; }
 
 if [[ $packages == yes ]]; then .ci/packages.sh build || exit 1; fi
 if step "build" build; then
-  shopt -s lastpipe
-  for device in "${devices[@]}"; do run_on "$device" "${examples[@]}"; done
+  shopt -s lastpipe # tell counts in this shell
+  runs=$((4 * ${#examples[@]}))
+  if ((${#here[@]})); then
+    pairs "${here[@]}" -- "${examples[@]}" 2>&1 </dev/null | tee $logs/examples.log | tell
+    finish "on this machine" $((runs * ${#here[@]})) "${PIPESTATUS[0]}"
+  fi
+  if ((${#guest[@]})); then
+    echo "In a virtual machine (its start takes a while):"
+    tests/guest/run.sh --timeout 900 -- examples/run.sh --pairs "${guest[@]}" -- "${examples[@]}" 2>&1 </dev/null |
+      tee $logs/examples-guest.log | tell
+    finish "in the virtual machine" $((runs * ${#guest[@]})) "${PIPESTATUS[0]}"
+  fi
 fi
 summary
