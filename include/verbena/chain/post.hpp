@@ -151,8 +151,8 @@ template <class Policies, class... Requests>
   const int value = ibv_post_recv(state.queue_pair, work.data(), &refused);
   if (value != 0 || refused != nullptr) [[unlikely]] {
     const auto entered = count == 1 || refused == nullptr ? 0 : refused - work.data();
-    return partly(state.receives, {static_cast<std::uint32_t>(entered),
-                                   value == 0 ? EINVAL : verbs::returned_errno(value)});
+    return partly(state.receives,
+                  {static_cast<std::uint32_t>(entered), verbs::refused_errno(value)});
   }
   state.receives.posted += count;
   return posted{count};

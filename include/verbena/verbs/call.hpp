@@ -10,12 +10,19 @@
 /// errno, 0 meaning success. None of them throws.
 namespace verbena::verbs {
 
-/// Calls that return the errno (ibv_query_device, ibv_modify_qp, ibv_destroy_*, ibv_post_*). The
-/// manual pages promise a positive number; rxe and siw return negative ones, and old paths return
-/// -1 with errno set, which is why -1 is read from errno when that is set.
+/// Calls that return the errno (ibv_query_device, ibv_modify_qp, ibv_destroy_*). The manual pages
+/// promise a positive number; some providers return negative ones, and old paths return -1 with
+/// errno set, which is why -1 is read from errno when that is set.
 inline int returned_errno(int value) noexcept {
   if (value == 0) return 0;
   if (value == -1 && errno != 0) return errno;
+  return value < 0 ? -value : value;
+}
+
+/// A post that was refused: as returned_errno, but errno was not cleared before the call and tells
+/// nothing of it. A provider that refused a request may return 0 (siw).
+inline int refused_errno(int value) noexcept {
+  if (value == 0) return EINVAL;
   return value < 0 ? -value : value;
 }
 

@@ -57,3 +57,11 @@ TEST_CASE("a checked call describes itself only when it failed") {
   CHECK(failed.error() == std::errc::no_such_device);
   CHECK(mentions(failed.error(), "cannot do it: "));
 }
+
+TEST_CASE("a refused post is read without errno") {
+  errno = ENOSPC;
+  CHECK(verbs::refused_errno(-1) == EPERM);
+  CHECK(verbs::refused_errno(-ENOMEM) == ENOMEM);
+  CHECK(verbs::refused_errno(ENOMEM) == ENOMEM);
+  CHECK(verbs::refused_errno(0) == EINVAL);
+}

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
@@ -50,8 +49,7 @@ struct list {
     accepted entered(int value) const noexcept {
       std::ptrdiff_t count = 0;
       if (Requests > 1 && refused_ != nullptr) count = refused_ - requests_.data();
-      return {static_cast<std::uint32_t>(count),
-              value == 0 ? EINVAL : verbs::returned_errno(value)};
+      return {static_cast<std::uint32_t>(count), verbs::refused_errno(value)};
     }
 
    private:
