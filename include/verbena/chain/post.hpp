@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cerrno>
@@ -52,13 +53,17 @@ template <class Request>
       request.local());
 }
 
-/// Why a queue has no room: a queue pair that has failed has none, and a chain may be longer than
-/// the queue.
+/// Why a queue has no room. A queue pair that has failed has none. A chain that is longer than the
+/// queue will never have it, nor will one that does not fit beside the unsignaled requests at the
+/// end: what retires those is the next signal, which this chain would have to bring.
 [[gnu::cold, gnu::noinline]] inline posted no_room(const queue_pair_state& state,
                                                    const work_queue_positions& queue,
                                                    std::uint32_t requests) noexcept {
   if (state.broken()) return {progress{0, errc::broken}};
-  return {progress{0, requests > queue.capacity ? errc::capacity : errc::would_block}};
+  const std::uint32_t held =
+      &queue == &state.sends ? std::min<std::uint32_t>(state.unsignaled, queue.outstanding()) : 0;
+  const bool never = requests + held > queue.capacity;
+  return {progress{0, never ? errc::capacity : errc::would_block}};
 }
 
 /// What a provider refused: the first `taken.count` requests have entered. Out of memory with

@@ -11,6 +11,7 @@ namespace verbena {
 
 /// The sentence of a post that failed.
 [[gnu::cold, gnu::noinline]] inline error post_error(const queue_pair_state& state, posted result) {
+  if (state.queue_pair == nullptr) return {errc::moved_from, "post on a connection"};
   std::string what = "post on queue pair " + std::to_string(state.queue_pair->qp_num);
   if (result.count() != 0) what += ", " + std::to_string(result.count()) + " requests entered";
   if (result.failed_with(errc::message_too_long)) {
@@ -19,7 +20,9 @@ namespace verbena {
   if (result.failed_with(errc::broken)) {
     what += " (" + make_error_code(state.failure).message() + ")";
   }
-  if (result.failed_with(errc::capacity)) what += " (the chain is longer than the queue is deep)";
+  if (result.failed_with(errc::capacity)) {
+    what += " (the chain is longer than the queue, less the unsignaled requests at its end)";
+  }
   return {result.error(), what};
 }
 
