@@ -44,7 +44,7 @@ class basic_connection {
       : attachment_{std::move(here)},
         session_{std::move(session)},
         queue_{attachment_->queue()},
-        state_{&attachment_->state()},
+        state_{attachment_->state()},
         peers_{peers} {}
 
   /// Posts one chain, on one doorbell: any number of receives, or of sends, reads and writes, in
@@ -54,7 +54,7 @@ class basic_connection {
   /// Two posts ring two doorbells, which costs throughput and saves latency on some adapters.
   template <class... Requests>
   [[gnu::always_inline]] posted post(const Requests&... requests) {
-    return post_on<Policies>(*state_, attachment_->mutex(), requests...);
+    return post_on<Policies>(*state_, mutex(), requests...);
   }
 
   /// Waits until everything posted so far, receives too, has completed. Completions go to
@@ -83,7 +83,7 @@ class basic_connection {
   /// Whether the peer has closed or died, as far as setup::cm can tell; requests outstanding are
   /// then flushed. Never blocks. With setup::descriptor only a failing request tells.
   bool peer_gone() {
-    if (!session_.peer_gone()) return false;
+    if (attachment_ == nullptr || !session_.peer_gone()) return false;
     if (!std::exchange(flushed_, true)) (void)attachment_->fail();
     return true;
   }
@@ -100,6 +100,16 @@ class basic_connection {
   }
 
  private:
+  using mutex_type = typename Policies::threading::mutex;
+  mutex_type& mutex() noexcept {
+    if constexpr (std::is_empty_v<mutex_type>) {
+      static constinit mutex_type nothing{};
+      return nothing;
+    } else {
+      return attachment_->mutex();
+    }
+  }
+
   /// Lets a wait look at the session.
   struct session_watch {
     explicit session_watch(basic_connection& of) noexcept : self{of} {
@@ -124,6 +134,7 @@ class basic_connection {
 
   template <class Handlers>
   result<void> wait_for(std::chrono::nanoseconds timeout, Handlers& handle) {
+    if (attachment_ == nullptr) return error{errc::moved_from, "waiting on a connection"};
     auto outcome = attachment_->wait(clock::now() + timeout, handle, session_watch{*this});
     if (!outcome && is_disconnected()) {
       return error{errc::disconnected, "the peer of queue pair " +
@@ -134,7 +145,7 @@ class basic_connection {
   }
 
   result<void> wait_alone(std::chrono::nanoseconds timeout) {
-    if (!attachment_->owns_queue()) {
+    if (attachment_ != nullptr && !attachment_->owns_queue()) {
       return error{std::make_error_code(std::errc::operation_not_permitted),
                    "wait() without handlers on a shared completion queue would lose completions of "
                    "others: use completions().wait()"};
@@ -150,6 +161,7 @@ class basic_connection {
     session_ = {};
     auto closed = attachment_->close(deadline, ignore);
     if (!closed && attachment_->native_handle() != nullptr) return closed;
+    state_.close();
     attachment_.reset();
     return closed ? std::move(said) : std::move(closed);
   }
@@ -159,7 +171,7 @@ class basic_connection {
   std::unique_ptr<attachment_type> attachment_;
   session_type session_;  // goes before the queue pair, which it has told the peer of
   queue_type queue_;
-  queue_pair_state* state_;
+  state_pointer state_;
   region_list peers_;
   bool flushed_ = false;
 };

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include <verbena/verbs/ibverbs.hpp>
 #include <verbena/verbs/status.hpp>
@@ -38,8 +39,8 @@ struct work_queue_positions {
 struct alignas(64) queue_pair_state {
   ibv_qp* queue_pair = nullptr;
   std::byte** receive_data = nullptr;  ///< by position: where the receive's only piece lies
-  work_queue_positions sends;
-  work_queue_positions receives;
+  work_queue_positions sends{};
+  work_queue_positions receives{};
   std::uint32_t receive_mask = 0;
   std::uint32_t owner = 0;  ///< place in the table, generation above it
   std::uint32_t domain = 0;
@@ -61,5 +62,28 @@ struct alignas(64) queue_pair_state {
 };
 
 static_assert(sizeof(queue_pair_state) == 64);
+
+/// What a connection that has been closed or moved from posts to: broken, and without room.
+inline constinit queue_pair_state closed_queue_pair{.failure = status::flushed};
+
+/// A connection's pointer to its state, which closed_queue_pair takes the place of.
+class state_pointer {
+ public:
+  explicit state_pointer(queue_pair_state& of) noexcept : state_{&of} {}
+  state_pointer(state_pointer&& other) noexcept
+      : state_{std::exchange(other.state_, &closed_queue_pair)} {}
+  state_pointer& operator=(state_pointer&& other) noexcept {
+    state_ = std::exchange(other.state_, &closed_queue_pair);
+    return *this;
+  }
+  ~state_pointer() = default;
+
+  void close() noexcept { state_ = &closed_queue_pair; }
+  queue_pair_state& operator*() const noexcept { return *state_; }
+  queue_pair_state* operator->() const noexcept { return state_; }
+
+ private:
+  queue_pair_state* state_;
+};
 
 }  // namespace verbena
