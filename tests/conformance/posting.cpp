@@ -6,32 +6,40 @@
 
 using namespace raw;
 
-TEST_CASE("posting: sends before the queue pair can send", "[rc][posting]") {
+TEST_CASE("posting: requests before the queue pair takes them", "[rc][posting]") {
   VERBENA_BED_OR_SKIP(on);
   region memory{on, 64, IBV_ACCESS_LOCAL_WRITE};
   end one{on};
-  // Receives are taken from INIT on; sends from RTS on. siw, which has no states before it is
-  // connected, says ENOTCONN.
+  // Receives are taken from INIT on, sends from RTS on. rxe and siw do not name the request; and
+  // rxe's provider has put a send into its queue by the time the kernel refuses it, so it may be
+  // carried out later all the same.
   const auto refused = [&](auto&& work) {
     const auto said = one.try_post(work);
+    INFO(std::strerror(said.error));
     CHECK_FALSE(said.accepted());
-    CHECK(said.refused == &work);
-    CHECK((said.error == EINVAL || said.error == ENOTCONN || said.error == 0));
+    if (on.is_soft()) CHECK(said.refused == &work);
+    CHECK((said.error == EINVAL || (on.iwarp && said.error == ENOTCONN)));
   };
-  const auto a_send = [&] { return send_work{1, IBV_WR_SEND, {memory.piece()}}; };
-  refused(a_send());
+  const auto a_send = [&](std::uint64_t id) {
+    return send_work{id, IBV_WR_SEND, {memory.piece()}};
+  };
+  refused(a_send(10));
   if (on.iwarp) return;
   refused(receive_work{1, {memory.piece()}});
   one.to_init();
-  refused(a_send());
-  one.post(receive_work{1, {memory.piece()}});
+  refused(a_send(11));
+  for (std::uint64_t id = 2; id < 6; ++id) one.post(receive_work{id, {memory.piece()}});
   one.to_rtr(one.number());
-  refused(a_send());
-  one.post(receive_work{2, {memory.piece()}});
+  refused(a_send(12));
   one.to_rts();
-  one.post(a_send());
-  CHECK(is(one.sends().take_one(), 1));
-  CHECK(is(one.receives().take_one(), 1));
+  one.post(a_send(13));
+  ibv_wc done{};
+  do {
+    done = one.sends().take_one();
+    CHECK(done.status == IBV_WC_SUCCESS);
+    CHECK((done.wr_id == 13 || on.is_rxe()));
+  } while (done.wr_id < 13);
+  CHECK(is(one.receives().take_one(), 2));
 }
 
 TEST_CASE("FC-13 receives posted in INIT are there for the first message", "[rc][posting]") {
@@ -77,7 +85,10 @@ TEST_CASE("FC-03 a full send queue", "[rc][posting]") {
     ++accepted;
   }
   INFO("granted " << depth << ", accepted " << accepted << ": " << std::strerror(said.error));
-  // rxe's queue holds what is granted though it reports one less in some versions.
+  if (on.iwarp && accepted > 2 * depth)
+    VERBENA_SKIP(on.name + " frees a place when its socket has taken the message: " +
+                 std::to_string(accepted) + " accepted by a queue of " + std::to_string(depth));
+  // Providers round up what they allocate.
   CHECK(accepted >= depth);
   CHECK(accepted <= 2 * depth);
   CHECK(said.error == ENOMEM);
@@ -118,20 +129,25 @@ TEST_CASE("FC-03 too many pieces", "[rc][posting]") {
   VERBENA_BED_OR_SKIP(on);
   region memory{on, 4096, IBV_ACCESS_LOCAL_WRITE};
   linked pair{on};
-  // rxe: ENOMEM once; EINVAL everywhere else.
-  std::vector<ibv_sge> pieces(pair.here.granted().max_send_sge + 1, memory.piece(0, 1));
+  // siw holds every queue pair to the maximum of the device, and ends the connection that exceeds
+  // it: there the provider's check is all there is to look at.
+  const auto one_more = [&](std::uint32_t granted) {
+    return on.iwarp ? std::size_t(on.device.max_sge) + 1 : std::size_t{granted} + 1;
+  };
+  std::vector<ibv_sge> pieces(one_more(pair.here.granted().max_send_sge), memory.piece(0, 1));
   send_work too_many{1, IBV_WR_SEND, pieces};
   const auto sent = pair.here.try_post(too_many);
   CHECK_FALSE(sent.accepted());
   CHECK(sent.refused == &too_many);
-  CHECK((sent.error == EINVAL || sent.error == ENOMEM));
+  CHECK((sent.error == EINVAL || sent.error == ENOMEM || (on.iwarp && sent.error == 0)));
 
-  pieces.assign(pair.there.granted().max_recv_sge + 1, memory.piece(0, 1));
+  pieces.assign(one_more(pair.there.granted().max_recv_sge), memory.piece(0, 1));
   receive_work too_many_receives{2, pieces};
   const auto received = pair.there.try_post(too_many_receives);
   CHECK_FALSE(received.accepted());
   CHECK(received.refused == &too_many_receives);
-  CHECK((received.error == EINVAL || received.error == ENOMEM));
+  CHECK(
+      (received.error == EINVAL || received.error == ENOMEM || (on.iwarp && received.error == 0)));
 
   // Neither broke anything.
   pair.there.post(receive_work{3, {memory.piece(64, 64)}});
@@ -155,8 +171,10 @@ TEST_CASE("FC-03 too much inline", "[rc][posting]") {
   CHECK(
       (said.error == EINVAL || said.error == ENOMEM));  // rxe and siw; mlx5 and the software device
   pair.there.post(receive_work{2, {memory.piece(4096, 4096)}});
-  pair.here.post(
-      send_work{3, IBV_WR_SEND, {memory.piece(0, most)}, IBV_SEND_SIGNALED | IBV_SEND_INLINE});
+  pair.here.post(send_work{3,
+                           IBV_WR_SEND,
+                           {memory.piece(0, pair.here.granted().max_inline_data)},
+                           IBV_SEND_SIGNALED | IBV_SEND_INLINE});
   CHECK(is(pair.there.receives().take_one(), 2));
   CHECK(is(pair.here.sends().take_one(), 3));
 }
@@ -167,7 +185,10 @@ TEST_CASE("FC-02 a chain that is accepted in part", "[rc][posting]") {
   linked pair{on};
   for (std::uint64_t i = 0; i < 4; ++i)
     pair.there.post(receive_work{i, {memory.piece(64 * i, 64)}});
-  const std::vector<ibv_sge> too_many(pair.here.granted().max_send_sge + 1, memory.piece(0, 1));
+  // More than siw's maximum too, which counts instead of what is granted.
+  const std::vector<ibv_sge> too_many(
+      std::max(pair.here.granted().max_send_sge, unsigned(on.device.max_sge)) + 1,
+      memory.piece(0, 1));
   send_work last{13, IBV_WR_SEND, {memory.piece(0, 13)}};
   send_work invalid{12, IBV_WR_SEND, too_many};
   send_work second{11, IBV_WR_SEND, {memory.piece(0, 11)}};
@@ -188,8 +209,9 @@ TEST_CASE("FC-02 a chain that is accepted in part", "[rc][posting]") {
   CHECK(pair.here.sends().stays_empty());
 
   std::vector<std::unique_ptr<receive_work>> receives;
-  const std::vector<ibv_sge> too_many_receives(pair.there.granted().max_recv_sge + 1,
-                                               memory.piece(0, 1));
+  const std::vector<ibv_sge> too_many_receives(
+      std::max(pair.there.granted().max_recv_sge, unsigned(on.device.max_sge)) + 1,
+      memory.piece(0, 1));
   receive_work bad_receive{21, too_many_receives};
   receive_work good_receive{20, {memory.piece()}};
   const auto told = pair.there.try_post(good_receive.then(bad_receive));
@@ -212,7 +234,9 @@ TEST_CASE("posting: a chain is one order", "[rc][posting]") {
   second.at(memory, 2048).then(third);
   send_work first{11, IBV_WR_SEND, {memory.piece(0, 16)}};
   pair.here.post(first.then(second));
-  const auto done = pair.here.sends().take(4);
+  auto done = pair.here.sends().take(4);
+  // siw completes a send before the read that was posted ahead of it: no order without a fence.
+  if (on.iwarp && done[2].wr_id == 14) std::swap(done[2], done[3]);
   for (std::uint64_t i = 0; i < 4; ++i) CHECK(is(done[i], 11 + i));
   CHECK(done[1].opcode == IBV_WC_RDMA_WRITE);
   CHECK(done[2].opcode == IBV_WC_RDMA_READ);
@@ -230,18 +254,16 @@ TEST_CASE("posting: after an error requests are taken and flushed", "[rc][postin
   region memory{on, 64, IBV_ACCESS_LOCAL_WRITE};
   linked pair{on};
   REQUIRE(pair.here.modify(IBV_QPS_ERR) == 0);
-  // siw refuses sends and receives then, the others take and flush them.
+  // They come flushed; but siw never looks at a send posted then, rxe not at a receive.
   send_work a_send{1, IBV_WR_SEND, {memory.piece()}};
-  if (const auto said = pair.here.try_post(a_send); said.accepted()) {
+  if (pair.here.try_post(a_send).accepted() && !on.iwarp)
     CHECK(is(pair.here.sends().take_one(), 1, {IBV_WC_WR_FLUSH_ERR}));
-  } else {
-    CHECK(on.iwarp);
-  }
   receive_work a_receive{2, {memory.piece()}};
-  if (const auto said = pair.here.try_post(a_receive); said.accepted()) {
+  if (pair.here.try_post(a_receive).accepted() && !on.is_rxe() && !on.iwarp)
     CHECK(is(pair.here.receives().take_one(), 2, {IBV_WC_WR_FLUSH_ERR}));
-  } else {
-    CHECK(on.iwarp);
+  if (on.is_soft()) return;
+  for (queue* each : {&pair.here.sends(), &pair.here.receives()}) {
+    for (const ibv_wc& late : each->poll()) CHECK(late.status == IBV_WC_WR_FLUSH_ERR);
   }
 }
 
@@ -256,6 +278,6 @@ TEST_CASE("posting: inline is for sends and writes", "[rc][posting]") {
     CHECK_FALSE(on.is_soft());
     CHECK(pair.here.sends().take_one().wr_id == 1);
   } else {
-    CHECK(said.refused == &read);
+    CHECK((said.refused == &read || on.iwarp));
   }
 }

@@ -167,7 +167,9 @@ TEST_CASE("states: values out of range are refused and change nothing", "[rc][st
   end one{on};
   const auto refused = [&](ibv_qp_attr with, int mask) {
     const ibv_qp_state before = one.state();
-    CHECK(one.modify(with, mask) == EINVAL);
+    const int said = one.modify(with, mask);
+    INFO(std::strerror(said));
+    CHECK((said == EINVAL || said == ENODATA));  // the kernel's word for a GID that is not there
     CHECK(one.state() == before);
   };
   ibv_qp_attr with = one.init_attributes();
@@ -177,7 +179,8 @@ TEST_CASE("states: values out of range are refused and change nothing", "[rc][st
   }
   one.to_init();
   with = one.rtr_attributes(one.number());
-  with.path_mtu = ibv_mtu(on.port.active_mtu + 1);
+  // Above the active MTU rxe takes it, above the port's maximum nobody does.
+  with.path_mtu = ibv_mtu((on.is_rxe() ? on.port.max_mtu : on.port.active_mtu) + 1);
   refused(with, rc_rtr_mask);
   with = one.rtr_attributes(one.number());
   with.ah_attr.grh.sgid_index = 255;
@@ -294,8 +297,9 @@ TEST_CASE("states: query tells what was granted and set", "[rc][states]") {
   CHECK(found.timeout == chosen.timeout);
   CHECK(found.max_rd_atomic == chosen.reads);
   CHECK((found.qp_access_flags & unsigned(chosen.access)) == unsigned(chosen.access));
-  CHECK(made.cap.max_send_wr == pair.here.granted().max_send_wr);
-  CHECK(made.cap.max_recv_wr == pair.here.granted().max_recv_wr);
+  // rxe grants what was asked and tells of its rounded queue here only.
+  CHECK(made.cap.max_send_wr >= pair.here.granted().max_send_wr);
+  CHECK(made.cap.max_recv_wr >= pair.here.granted().max_recv_wr);
   CHECK(made.cap.max_send_wr >= chosen.cap.max_send_wr);
   CHECK(made.cap.max_inline_data == pair.here.granted().max_inline_data);
   CHECK(made.sq_sig_all == 0);
