@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <verbena/verbena.hpp>
+
+/// Leaves the test case; CTest counts it as skipped.
+#define VERBENA_SKIP(reason)                      \
+  do {                                            \
+    std::cout << "skipped: " << (reason) << '\n'; \
+    return;                                       \
+  } while (false)
+
+/// The device that VERBENA_DEVICE names. Where there is none: why not.
+struct device_under_test {
+  std::optional<verbena::device> device;
+  std::string missing;
+
+  device_under_test() {
+    auto opened = verbena::verbs::open({});
+    if (!opened) {
+      missing = opened.error().message();
+      return;
+    }
+    device = verbena::device::create(std::move(opened).value()).value();
+  }
+};
+
+/// `name` becomes the device under test, or the test is skipped.
+#define VERBENA_DEVICE_OR_SKIP(name)                            \
+  device_under_test name##_asked;                               \
+  if (!name##_asked.device) VERBENA_SKIP(name##_asked.missing); \
+  verbena::device& name = *name##_asked.device
