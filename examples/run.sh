@@ -10,17 +10,19 @@ Usage: examples/run.sh [--device DEVICE]... [--no-packages] [EXAMPLE...]
 Builds the examples and runs all of them, or those named, between two programs: with each setup and each way of
 completion, on each device. Installs on Debian 12 what is missing. One line for each run, with the latency.
 
-  --device DEVICE  rxe or siw: the kernel's software devices, in a virtual machine (both, if none is given);
+  --device DEVICE  soft: the software device of the library;
+                   rxe, siw: the kernel's software devices, in a virtual machine;
                    any other name: that RDMA device of this machine, at the address in VERBENA_ADDRESS, or else at the
-                   first IPv4 address of its network interface
+                   first IPv4 address of its network interface.
+                   If none is given: soft, rxe and siw
   --no-packages    install nothing
 
 Exit status: 0 none failed, 1 something failed, 2 wrong usage.
 END_OF_USAGE
 }
 
-# Seconds: for each wait of an example, and for a whole program. Few iterations, since the guest has an emulated processor.
-patience=10 limit=60 iterations=20
+# Seconds: for each wait of an example, and for a whole program.
+patience=10 limit=60
 
 ## Here or in the guest
 
@@ -35,11 +37,11 @@ address_of() {
   [[ -z $interface ]] || ip -4 -o address show dev "$interface" | sed -nE '1s/.* inet ([0-9.]+).*/\1/p'
 }
 
-# pair EXAMPLE DEVICE ADDRESS SETUP COMPLETION: runs the two roles, then prints a line "@ EXAMPLE DEVICE SETUP COMPLETION
-# STATUS TEXT". What went wrong comes before it.
+# pair EXAMPLE DEVICE ADDRESS SETUP COMPLETION ITERATIONS: runs the two roles, then prints a line
+# "@ EXAMPLE DEVICE SETUP COMPLETION STATUS TEXT". What went wrong comes before it.
 pair() {
   local command=(timeout --kill-after=1 "$limit" "build/examples/bin/$1" --device "$2" --setup "$4" --completion "$5"
-    --timeout "$patience" --iterations "$iterations")
+    --timeout "$patience" --iterations "$6")
   local first='' heard said='' text status=0 other=0 listening listener
   exec {listening}< <(exec "${command[@]}" --listen "$3" 2>&1)
   listener=$!
@@ -61,9 +63,10 @@ pair() {
   printf '@ %s %s %s %s %d %s\n' "$1" "$2" "$4" "$5" "$status" "$text"
 }
 
-# pairs DEVICE... -- EXAMPLE...
+# pairs ITERATIONS DEVICE... -- EXAMPLE...
 pairs() {
-  local devices=() device address example setup completion
+  local devices=() device address example setup completion iterations=$1
+  shift
   while [[ $1 != -- ]]; do devices+=("$1"); shift; done
   shift
   for device in "${devices[@]}"; do
@@ -71,7 +74,7 @@ pairs() {
     for example in "$@"; do
       for setup in descriptor cm; do
         for completion in busy_poll event_driven; do
-          pair "$example" "$device" "${address:-127.0.0.1}" "$setup" "$completion"
+          pair "$example" "$device" "${address:-127.0.0.1}" "$setup" "$completion" "$iterations"
         done
       done
     done
@@ -142,7 +145,7 @@ while (($#)); do
   esac
   shift
 done
-((${#guest[@]} + ${#here[@]})) || guest=(rxe0 siw0)
+((${#guest[@]} + ${#here[@]})) || here=(soft) guest=(rxe0 siw0)
 if ((${#examples[@]} == 0)); then
   for source in examples/*.cpp; do
     source=${source##*/}
@@ -155,12 +158,12 @@ if step "build" build; then
   shopt -s lastpipe # tell counts in this shell
   runs=$((4 * ${#examples[@]}))
   if ((${#here[@]})); then
-    pairs "${here[@]}" -- "${examples[@]}" 2>&1 </dev/null | tee $logs/examples.log | tell
+    pairs 100 "${here[@]}" -- "${examples[@]}" 2>&1 </dev/null | tee $logs/examples.log | tell
     finish "on this machine" $((runs * ${#here[@]})) "${PIPESTATUS[0]}"
   fi
   if ((${#guest[@]})); then
-    echo "In a virtual machine (its start takes a while):"
-    tests/guest/run.sh --timeout 900 -- examples/run.sh --pairs "${guest[@]}" -- "${examples[@]}" 2>&1 </dev/null |
+    echo "In a virtual machine (its start takes a while, and its processor is an emulated one):"
+    tests/guest/run.sh --timeout 600 -- examples/run.sh --pairs 20 "${guest[@]}" -- "${examples[@]}" 2>&1 </dev/null |
       tee $logs/examples-guest.log | tell
     finish "in the virtual machine" $((runs * ${#guest[@]})) "${PIPESTATUS[0]}"
   fi

@@ -12,6 +12,7 @@
 #include "frame/arguments.hpp"
 #include "frame/cm_meeting.hpp"
 #include "frame/descriptor_meeting.hpp"
+#include "frame/device.hpp"
 
 namespace example {
 
@@ -38,7 +39,7 @@ int run(int count, char** words, const std::string& about) {
   arguments given;
   if (const auto ended = given.read(count, words, name, about)) return *ended;
   try {
-    const verbena::device device = verbena::open_device(given.device);
+    const verbena::device device = open_device(given);
     const std::string did = play<Connection, Roles>(given, device);
     fmt::print("{} on {}, {}, {}: {}\n", name, device.name(), given.setup, given.completion, did);
     return 0;
