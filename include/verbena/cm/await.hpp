@@ -28,6 +28,7 @@ inline std::optional<error> failure_of(const verbs::cm_event& event) {
       // iWARP gives an errno, where a reset is what rdma_reject does; the others a reason
       // (ib_cm.h).
       if (event.status == -ECONNREFUSED || event.status == 8) return error{errc::no_listener, {}};
+      if (event.status == 4) return error{errc::timed_out, "the peer has given up"};
       if (event.status == 10) return error{errc::stale_connection, {}};
       if (event.status == -ECONNRESET || event.status == 28) {
         return refusal::read(event.private_data());
@@ -51,6 +52,20 @@ result<verbs::cm_event> await(const verbs::cm_id& id,
     if (((event.value().type == wanted) || ...)) return event;
     if (const auto failed = failure_of(event.value())) return failed->within(step);
   }
+}
+
+/// Of a step that failed: what an event that came meanwhile says, if it says more. iWARP tells of
+/// a TCP connection that failed by errno.
+inline error reason_of(const verbs::cm_id& id, const error& failed) {
+  for (;;) {
+    const auto event = verbs::cm_event::take(id.channel());
+    if (!event || !event.value()) break;
+    if (auto why = failure_of(*event.value())) return std::move(*why);
+  }
+  const auto code = failed.code();
+  if (code == std::make_error_code(std::errc::connection_refused)) return {errc::no_listener, {}};
+  if (code == std::make_error_code(std::errc::connection_reset)) return {errc::disconnected, {}};
+  return failed;
 }
 
 }  // namespace verbena::cm

@@ -17,18 +17,15 @@ struct established {
   region_list regions;
 };
 
-/// The active side, from a queue pair in INIT to one in RTS, all by one deadline. The id is
-/// destroyed on every failure. `stop`: a descriptor that ends it when readable.
+/// The active side's steps, on a new id: from a queue pair in INIT to one in RTS.
 template <class Transport, class Attachment>
-result<established> connect(Attachment& here, const address& to,
-                            std::chrono::steady_clock::time_point deadline, int stop,
-                            const region_list& offered) {
+result<region_list> reach(const verbs::cm_id& id, Attachment& here, const address& to,
+                          std::chrono::steady_clock::time_point deadline, int stop,
+                          const region_list& offered) {
   const auto left = [&] {
     return std::chrono::ceil<std::chrono::milliseconds>(
         std::max(deadline - std::chrono::steady_clock::now(), {}));
   };
-  BOOST_OUTCOME_TRY(auto channel, verbs::cm_event_channel::create(here.device()));
-  BOOST_OUTCOME_TRY(auto id, verbs::cm_id::create(channel));
   BOOST_OUTCOME_TRY(id.resolve_address(to.native(), left()));
   BOOST_OUTCOME_TRY(
       await(id, deadline, stop, "resolving the address", RDMA_CM_EVENT_ADDR_RESOLVED));
@@ -42,14 +39,31 @@ result<established> connect(Attachment& here, const address& to,
   BOOST_OUTCOME_TRY(id.connect(agreed));
   BOOST_OUTCOME_TRY(auto answer, await(id, deadline, stop, "waiting for the listener's answer",
                                        RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_ESTABLISHED));
-  BOOST_OUTCOME_TRY(auto peer, private_data::read(answer.private_data()));
+  const auto peer = private_data::read(answer.private_data());
+  if (!peer) {
+    (void)refusal{}.send(id);
+    return peer.error();
+  }
   agreed.responder_resources = std::min(agreed.responder_resources, answer.responder_resources);
   agreed.initiator_depth = std::min(agreed.initiator_depth, answer.initiator_depth);
-  BOOST_OUTCOME_TRY(make_ready(here, id, peer, agreed));
+  BOOST_OUTCOME_TRY(make_ready(here, id, peer.value(), agreed));
   if (answer.type == RDMA_CM_EVENT_CONNECT_RESPONSE) {
     BOOST_OUTCOME_TRY(id.establish());
   }
-  return established{cm_session{std::move(id)}, peer.regions};
+  return peer.value().regions;
+}
+
+/// The active side by one deadline. The id is destroyed on every failure. `stop`: a descriptor
+/// that ends it when readable.
+template <class Transport, class Attachment>
+result<established> connect(Attachment& here, const address& to,
+                            std::chrono::steady_clock::time_point deadline, int stop,
+                            const region_list& offered) {
+  BOOST_OUTCOME_TRY(auto channel, verbs::cm_event_channel::create(here.device()));
+  BOOST_OUTCOME_TRY(auto id, verbs::cm_id::create(channel));
+  const auto regions = reach<Transport>(id, here, to, deadline, stop, offered);
+  if (!regions) return reason_of(id, regions.error()).within("connecting to " + to_string(to));
+  return established{cm_session{std::move(id)}, regions.value()};
 }
 
 }  // namespace verbena::cm

@@ -34,9 +34,11 @@ class basic_connection_request {
   std::size_t peer_regions() const noexcept { return peer_.regions.count; }
 
   /// Connects `here` to the peer and opens up to two regions to it; done when the peer has
-  /// answered in turn. On an error the endpoint is gone and the peer rejected. Errors:
-  /// errc::timed_out, errc::mismatch where the endpoint is on another device, errc::disconnected
-  /// and errc::rejected where the peer has gone meanwhile, errno.
+  /// answered in turn. On iWARP the peer must be the first to send, and a message that finds no
+  /// receive ends the connection: post receives on `here` before. On an error the endpoint is gone
+  /// and the peer rejected. Errors: errc::timed_out, errc::mismatch where the endpoint is on
+  /// another device, errc::disconnected and errc::rejected where the peer has gone meanwhile,
+  /// errno.
   template <class... Regions>
   [[nodiscard]] auto accept(endpoint_type&& here, std::chrono::nanoseconds timeout,
                             const Regions&... offered) && {
@@ -58,28 +60,35 @@ class basic_connection_request {
   result<basic_connection<Policies>> accept_by(clock::time_point deadline, int stop,
                                                endpoint_type here, const region_list& offered) && {
     auto held = std::move(here).release();
-    auto session = answer(*held, deadline, stop, offered);
-    if (!session) return session.error().within("accepting " + to_string(from_));
-    return basic_connection<Policies>{std::move(held), peer_.regions, std::move(session).value()};
+    verbs::cm_id id = std::move(id_);
+    if (const auto answered = answer(id, *held, deadline, stop, offered); !answered) {
+      error why = cm::reason_of(id, answered.error());
+      // A request that was withdrawn has no event: the id has lost its state.
+      int mask = 0;
+      if (why == std::errc::invalid_argument && !id.attributes(IBV_QPS_INIT, mask)) {
+        why = {errc::disconnected, "the peer has given up"};
+      }
+      return why.within("accepting " + to_string(from_));
+    }
+    return basic_connection<Policies>{std::move(held), peer_.regions, cm_session{std::move(id)}};
   }
 
  private:
   using attachment_type = typename endpoint_type::attachment_type;
 
-  result<cm_session> answer(attachment_type& here, clock::time_point deadline, int stop,
-                            const region_list& offered) {
-    verbs::cm_id id = std::move(id_);
-    BOOST_OUTCOME_TRY(cm::check_device(id, here.device(), here.options().port));
-    BOOST_OUTCOME_TRY(cm::open_to_peer<transport>(here, id, offered.granted()));
-    const private_data::bytes mine = cm::introduction(here, offered);
-    rdma_conn_param agreed = cm::parameters(here, mine);
+  result<void> answer(const verbs::cm_id& id, attachment_type& held, clock::time_point deadline,
+                      int stop, const region_list& offered) const {
+    BOOST_OUTCOME_TRY(cm::check_device(id, held.device(), held.options().port));
+    BOOST_OUTCOME_TRY(cm::open_to_peer<transport>(held, id, offered.granted()));
+    const private_data::bytes mine = cm::introduction(held, offered);
+    rdma_conn_param agreed = cm::parameters(held, mine);
     agreed.responder_resources = std::min(agreed.responder_resources, wanted_.responder_resources);
     agreed.initiator_depth = std::min(agreed.initiator_depth, wanted_.initiator_depth);
-    BOOST_OUTCOME_TRY(cm::make_ready(here, id, peer_, agreed));
+    BOOST_OUTCOME_TRY(cm::make_ready(held, id, peer_, agreed));
     BOOST_OUTCOME_TRY(id.accept(agreed));
     BOOST_OUTCOME_TRY(cm::await(id, deadline, stop, "waiting for the peer to be ready",
                                 RDMA_CM_EVENT_ESTABLISHED));
-    return cm_session{std::move(id)};
+    return success();
   }
 
   result<void> reject_with(std::span<const std::byte> reason) {

@@ -53,7 +53,8 @@ class basic_listener {
   }
 
   /// Takes the next peer and connects an endpoint of its own to it, with up to two regions opened
-  /// to the peer. Errors: those of next(), of endpoint::open and of connection_request::accept.
+  /// to the peer. Where the peer may send at once, take next() and post receives first.
+  /// Errors: those of next(), of endpoint::open and of connection_request::accept.
   template <class... Regions>
   [[nodiscard]] auto accept(std::chrono::nanoseconds timeout, const Regions&... offered) {
     return errors::deliver(accept_by(clock::now() + timeout, private_data::offer(offered...)));

@@ -93,7 +93,8 @@ class attachment {
     attributes.qp_state = IBV_QPS_INIT;
     // The marker is a write, if of no bytes, and the peer's adapter refuses writes where the queue
     // pair does not allow them. What can be written is up to the regions.
-    attributes.qp_access_flags = static_cast<unsigned>(access_flags(allowed_ | rights::remote_write));
+    attributes.qp_access_flags =
+        static_cast<unsigned>(access_flags(allowed_ | rights::remote_write));
     attributes.pkey_index = partition;
     attributes.port_num = options_.port;
     return queue_pair_.modify(attributes, Transport::to_init, "INIT");
@@ -110,9 +111,10 @@ class attachment {
   }
 
   /// Waits until what has been posted so far has completed; completions go to `handle`. When the
-  /// waiter's further descriptor wakes it, and each `look_aside.every`, `look_aside` is called.
-  /// Errors: errc::timed_out with what is outstanding, errc::stopped, the status of what broke the
-  /// queue pair, errno.
+  /// waiter's further descriptor wakes it, and each `look_aside.every`, `look_aside` is called;
+  /// true means that the queue pair has been moved to ERR, so that no more than flushing is left
+  /// to wait for. Errors: errc::timed_out with what is outstanding, errc::stopped, the status of
+  /// what broke the queue pair, errno.
   template <class Handlers, class LookAside>
   result<void> wait(clock::time_point deadline, Handlers&& handle, LookAside&& look_aside) {
     queue_pair_state& state = *state_;
@@ -122,6 +124,7 @@ class attachment {
       return static_cast<std::int32_t>(queue.retired - position) >= 0;
     };
     bool marked = state.unsignaled == 0;
+    bool over = false;
     clock::time_point look_at = clock::now() + look_aside.every;
     while (!(reached(state.sends, sends) && reached(state.receives, receives))) {
       if (!marked && state.sends.has_room(1)) {
@@ -133,8 +136,10 @@ class attachment {
       const clock::time_point now = clock::now();
       const bool woken = !found && !found.error();
       if (woken || now >= look_at) {
-        look_aside();
         look_at = now + look_aside.every;
+        if (look_aside() && !std::exchange(over, true)) {
+          deadline = std::min(deadline, now + flush_time());
+        }
       }
       if (!found.error() || (found.timed_out() && now < deadline)) continue;
       return error{found.error(), "waiting for " + std::to_string(state.sends.outstanding()) +
@@ -173,13 +178,15 @@ class attachment {
     if (auto failed = queue_pair_.fail(); !failed) outcome = std::move(failed).error();
     state.fail(status::flushed);
     // Not by wait(), which a stop() would end.
+    const bool iwarp = device().is_iwarp();
+    const clock::time_point until = iwarp ? clock::now() + flush_time() : deadline;
     while (state.sends.outstanding() + state.receives.outstanding() != 0) {
       if (const polled found = queue_->poll(handle); found) continue;
-      if (clock::now() >= deadline) break;
+      if (clock::now() >= until) break;
       std::this_thread::sleep_for(std::chrono::microseconds{20});
     }
     const std::uint32_t missing = state.sends.outstanding() + state.receives.outstanding();
-    if (outcome && missing != 0) {
+    if (outcome && missing != 0 && !iwarp) {
       outcome = error{errc::incomplete_drain, std::to_string(missing) + " requests of queue pair " +
                                                   std::to_string(native_handle()->qp_num)};
     }
@@ -283,6 +290,12 @@ class attachment {
                                        std::to_string(field.granted)};
     }
     return success();
+  }
+
+  /// How long the completions of flushed requests may take to come. siw has made them all when the
+  /// transition returns, and never makes those of requests posted after the stream had ended.
+  std::chrono::nanoseconds flush_time() const noexcept {
+    return device().is_iwarp() ? std::chrono::milliseconds{20} : options_.close_timeout;
   }
 
   /// An empty signaled write, whose completion retires the unsignaled requests before it.

@@ -118,7 +118,7 @@ class basic_connection {
     session_watch(const session_watch&) = delete;
     session_watch& operator=(const session_watch&) = delete;
     ~session_watch() { self.attachment_->queue()->waiter().watch_also(-1); }
-    void operator()() const { self.peer_gone(); }
+    bool operator()() const { return self.peer_gone(); }
 
     static constexpr std::chrono::nanoseconds every = session_type::every;
     basic_connection& self;
@@ -137,6 +137,7 @@ class basic_connection {
     if (attachment_ == nullptr) return error{errc::moved_from, "waiting on a connection"};
     auto outcome = attachment_->wait(clock::now() + timeout, handle, session_watch{*this});
     if (!outcome && is_disconnected()) {
+      state_->fail(status::flushed);
       return error{errc::disconnected, "the peer of queue pair " +
                                            std::to_string(native_handle()->qp_num) +
                                            " closed it or died"};

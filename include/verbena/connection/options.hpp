@@ -37,7 +37,7 @@ struct options {
 
   std::uint8_t port = 1;
   std::optional<std::uint32_t> gid_index{};  ///< instead of the best pair; see gid_choice.hpp
-  mtu max_mtu = mtu::bytes_4096;           ///< both ends use the least of port, peer and this
+  mtu max_mtu = mtu::bytes_4096;             ///< both ends use the least of port, peer and this
 
   /// Reads and atomics in flight: as the one who asks, and as the one who answers. The device's
   /// and the peer's limits lower them.
