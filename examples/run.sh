@@ -37,27 +37,38 @@ address_of() {
   [[ -z $interface ]] || ip -4 -o address show dev "$interface" | sed -nE '1s/.* inet ([0-9.]+).*/\1/p'
 }
 
+# hear DESCRIPTOR PROCESS: waits until a program ends. Sets said to what it says until then, and status to how it ended.
+hear() {
+  local stream=$1
+  status=0
+  IFS= read -r -d '' -t "$limit" -u "$stream" said || status=$?
+  ((status <= 128)) || kill -KILL "$2" # the time is over
+  status=0
+  wait "$2" || status=$?
+  exec {stream}<&-
+}
+
 # pair EXAMPLE DEVICE ADDRESS SETUP COMPLETION ITERATIONS: runs the two roles, then prints a line
 # "@ EXAMPLE DEVICE SETUP COMPLETION STATUS TEXT". What went wrong comes before it.
 pair() {
-  local command=(timeout --kill-after=1 "$limit" "build/examples/bin/$1" --device "$2" --setup "$4" --completion "$5"
-    --timeout "$patience" --iterations "$6")
-  local first='' heard said='' text status=0 other=0 listening listener
+  local command=("build/examples/bin/$1" --device "$2" --setup "$4" --completion "$5" --iterations "$6"
+    --timeout "$patience")
+  local first='' said='' text='' status=0 connected=0 did='' listening listener connecting
   exec {listening}< <(exec "${command[@]}" --listen "$3" 2>&1)
   listener=$!
-  IFS= read -r -u "$listening" first
+  IFS= read -r -t "$limit" -u "$listening" first
   if [[ $first == 'listening on '* ]]; then
-    said=$("${command[@]}" --connect "$3" 2>&1) || status=$?
+    exec {connecting}< <(exec "${command[@]}" --connect "$3" 2>&1)
+    hear "$connecting" $!
+    connected=$status did=$said
   fi
-  heard=$(cat <&"$listening")
-  wait "$listener" || other=$?
-  exec {listening}<&-
-  if ((status == 0 && other == 0)); then
-    text=$(grep -oE '[0-9.]+ us' <<<"$said")
-  elif ((status == 0 && other == 77)); then
-    status=77 text=${first#"$1: "}
+  hear "$listening" "$listener"
+  if ((connected == 0 && status == 0)) && [[ $did =~ [0-9.]+\ us ]]; then
+    text=${BASH_REMATCH[0]}
+  elif ((connected == 0 && status == 77)); then
+    text=${first#"$1: "}
   else
-    printf '%s\n' "listening role, status $other:" "$first" "$heard" "connecting role, status $status:" "$said"
+    printf '%s\n' "listening role, status $status:" "$first" "$said" "connecting role, status $connected:" "$did"
     status=1 text='what they said stands below'
   fi
   printf '@ %s %s %s %s %d %s\n' "$1" "$2" "$4" "$5" "$status" "$text"
