@@ -11,6 +11,7 @@ class machine;
 /// inline extended verbs from looking for fields before it.
 struct context : ibv_context {
   machine* owner;
+  int users = 0;  ///< objects made on it
 };
 
 }  // namespace fabricated

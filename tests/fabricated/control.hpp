@@ -32,15 +32,12 @@ inline int close_device(ibv_context* native) {
   machine& owner = machine::of(native);
   const std::scoped_lock held{owner.lock};
   if (const auto refused = owner.refuse.next(call::close_device)) return minus_one(*refused);
-  for (const kind each :
-       {kind::domain, kind::region, kind::channel, kind::completion_queue, kind::queue_pair}) {
-    if (owner.live(each) != 0) {
-      owner.violated(std::string{"a device is closed under a "} + name_of(each));
-      return minus_one(EBUSY);
-    }
+  if (static_cast<context*>(native)->users != 0) {
+    owner.violated("a device is closed under the objects made on it");
+    return minus_one(EBUSY);
   }
+  owner.died(kind::device, native);
   delete static_cast<context*>(native);
-  owner.died(kind::device);
   return 0;
 }
 
@@ -86,7 +83,7 @@ inline ibv_pd* alloc_pd(ibv_context* native) {
   auto* made = new domain{};
   made->context = native;
   made->handle = owner.next_number();
-  owner.born(kind::domain);
+  owner.born(kind::domain, made->context);
   return made;
 }
 
@@ -99,8 +96,8 @@ inline int dealloc_pd(ibv_pd* native) {
     owner.violated("a protection domain is deallocated under its users");
     return EBUSY;
   }
+  owner.died(kind::domain, gone.context);
   delete &gone;
-  owner.died(kind::domain);
   return 0;
 }
 
@@ -124,7 +121,7 @@ inline ibv_mr* reg_mr(ibv_pd* native, void* address, std::size_t length, int acc
   owner.regions.insert(made);
   owner.registered_bytes += length;
   ++machine::of(native).users;
-  owner.born(kind::region);
+  owner.born(kind::region, made->context);
   return made;
 }
 
@@ -143,8 +140,8 @@ inline int dereg_mr(ibv_mr* native) {
   owner.regions.erase(&gone);
   owner.registered_bytes -= gone.length;
   --machine::of(gone.pd).users;
+  owner.died(kind::region, gone.context);
   delete &gone;
-  owner.died(kind::region);
   return 0;
 }
 
@@ -155,7 +152,7 @@ inline ibv_comp_channel* create_comp_channel(ibv_context* native) {
   auto* made = new channel{};
   made->context = native;
   made->fd = ::eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-  owner.born(kind::channel);
+  owner.born(kind::channel, made->context);
   return made;
 }
 
@@ -169,8 +166,8 @@ inline int destroy_comp_channel(ibv_comp_channel* native) {
     return EBUSY;
   }
   ::close(gone.fd);
+  owner.died(kind::channel, gone.context);
   delete &gone;
-  owner.died(kind::channel);
   return 0;
 }
 
@@ -186,7 +183,7 @@ inline ibv_cq* create_cq(ibv_context* native, int entries, void* of, ibv_comp_ch
   made->handle = owner.next_number();
   made->cqe = entries;
   if (on != nullptr) ++machine::of(on).users;
-  owner.born(kind::completion_queue);
+  owner.born(kind::completion_queue, made->context);
   return made;
 }
 
@@ -211,8 +208,8 @@ inline int destroy_cq(ibv_cq* native) {
     }
     --on.users;
   }
+  owner.died(kind::completion_queue, gone.context);
   delete &gone;
-  owner.died(kind::completion_queue);
   return 0;
 }
 
@@ -283,7 +280,7 @@ inline ibv_qp* create_qp(ibv_pd* native, ibv_qp_init_attr* asked) {
   ++machine::of(native).users;
   ++machine::of(asked->send_cq).users;
   ++machine::of(asked->recv_cq).users;
-  owner.born(kind::queue_pair);
+  owner.born(kind::queue_pair, made->context);
   return made;
 }
 
@@ -389,8 +386,8 @@ inline int destroy_qp(ibv_qp* native) {
     --queue.users;
   }
   --machine::of(gone.pd).users;
+  owner.died(kind::queue_pair, gone.context);
   delete &gone;
-  owner.died(kind::queue_pair);
   return 0;
 }
 

@@ -73,7 +73,7 @@ class device : public machine {
     made->async_fd = -1;
     made->num_comp_vectors = 1;
     made->owner = this;
-    born(kind::device);
+    born(kind::device, made);
     return made;
   }
 

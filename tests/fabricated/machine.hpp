@@ -198,9 +198,13 @@ class machine {
   /// @{
   std::recursive_mutex lock;
 
-  void born(kind what) { ++live_[static_cast<std::size_t>(what)]; }
-  void died(kind what) {
+  void born(kind what, ibv_context* on) {
+    ++live_[static_cast<std::size_t>(what)];
+    if (what != kind::device) ++static_cast<context*>(on)->users;
+  }
+  void died(kind what, ibv_context* on) {
     --live_[static_cast<std::size_t>(what)];
+    if (what != kind::device) --static_cast<context*>(on)->users;
     destroyed.push_back(what);
   }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <limits>
+#include <system_error>
+
 #include <verbena/chain/progress.hpp>
 
 namespace verbena {
@@ -12,9 +15,20 @@ class polled : public progress {
   using progress::progress;
   constexpr polled(progress value) noexcept : progress{value} {}
 
-  constexpr explicit operator bool() const noexcept { return count() != 0; }
+  /// Something has come for another queue than the one asked: true, with a count of 0.
+  static constexpr polled elsewhere() noexcept { return polled{0, no_error}; }
+
+  constexpr explicit operator bool() const noexcept {
+    return count() != 0 || failed_with(no_error);
+  }
+  std::error_code error() const noexcept {
+    return failed_with(no_error) ? std::error_code{} : progress::error();
+  }
   constexpr bool timed_out() const noexcept { return failed_with(errc::timed_out); }
   constexpr bool stopped() const noexcept { return failed_with(errc::stopped); }
+
+ private:
+  static constexpr errc no_error{std::numeric_limits<int>::max()};
 };
 
 }  // namespace verbena

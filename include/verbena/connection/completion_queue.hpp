@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <verbena/connection/completion_queue_core.hpp>
+#include <verbena/connection/deadline.hpp>
 #include <verbena/policy/completion/busy_poll.hpp>
 #include <verbena/policy/errors/throwing.hpp>
 
@@ -48,21 +49,24 @@ class completion_queue {
   /// timed_out() or stopped() otherwise.
   template <class Handlers>
   polled wait(std::chrono::nanoseconds timeout, Handlers&& handle) {
-    return core_->wait(clock::now() + timeout, handle);
+    return core_->wait(deadline_after(timeout), handle);
   }
 
   /// For programs with a loop of their own: arms the queue and polls once more. True: something
-  /// was there, do not sleep. False: sleep until descriptor() is readable, then call this again.
+  /// was there, for this queue or, with a count of 0, for another on its channel; do not sleep.
+  /// False: sleep until descriptor() is readable, then call this again.
   template <class Handlers>
   polled prepare_to_sleep(Handlers&& handle)
     requires Completion::uses_channel
   {
     completion_waiter& waiter = core_->waiter();
-    waiter.take_events();
+    const bool others = waiter.take_events();
     if (!waiter.armed()) {
       if (const int number = waiter.arm(); number != 0) return {progress::system(0, number)};
     }
-    return core_->poll(handle);
+    const polled found = core_->poll(handle);
+    if (!found && !found.error() && others) return polled::elsewhere();
+    return found;
   }
 
   /// Readable when an armed queue has something new: for poll() or epoll.

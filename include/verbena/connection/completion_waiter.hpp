@@ -87,14 +87,18 @@ class completion_waiter {
   }
 
   /// Takes what the channel holds, also for other queues on it: their waiters learn that they
-  /// are no longer armed and count the event, which is acknowledged per queue.
-  void take_events() noexcept {
-    if (channel_ == nullptr) return;
+  /// are no longer armed and count the event, which is acknowledged per queue. Whether there was
+  /// one for another queue, whose completions then have no event any more.
+  bool take_events() noexcept {
+    if (channel_ == nullptr) return false;
+    bool others = false;
     ibv_cq* queue = nullptr;
     void* context = nullptr;
     while (table_->get_cq_event(channel_, &queue, &context) == 0) {
       static_cast<completion_waiter*>(context)->count_event();
+      others |= queue != queue_;
     }
+    return others;
   }
 
   /// Acknowledges what has been counted; destroying the queue waits for that.
