@@ -71,6 +71,7 @@ inline bool complete(context& here, std::uint32_t index, const completion& what)
     slot.source_queue_pair = what.source;
     slot.flags = what.flags;
     slot.position = what.position << 1 | std::uint64_t{what.sending};
+    slot.solicited = what.solicited || what.status != IBV_WC_SUCCESS ? 1 : 0;
     // Sequentially consistent, as is the load in fire(): either this thread sees the queue armed,
     // or the one that armed it sees the completion.
     slot.turn.store(make_turn(tail, place_of(on.me()), full), std::memory_order_seq_cst);

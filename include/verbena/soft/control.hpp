@@ -351,12 +351,17 @@ inline void attend(context& here, channel& of) {
   for (completion_queue* each : queues) {
     const std::scoped_lock held{each->mutex};
     progress(here, *each);
-    const std::uint64_t turn =
-        each->ring[each->head & each->entry->mask.load()].turn.load(std::memory_order_seq_cst);
-    if ((position_of(turn) == each->head && what_of(turn) == full) ||
-        each->entry->failed.load() != 0) {
-      fire(here, *each->entry, true);
+    const std::uint64_t mask = each->entry->mask.load();
+    bool any_came = each->entry->failed.load() != 0;
+    bool solicited_came = any_came;
+    for (std::uint64_t at = std::max(each->head, each->armed_at); !solicited_came; ++at) {
+      const completion_slot& slot = each->ring[at & mask];
+      const std::uint64_t turn = slot.turn.load(std::memory_order_seq_cst);
+      if (position_of(turn) != at || what_of(turn) != full) break;
+      any_came = true;
+      solicited_came = slot.solicited != 0;
     }
+    if (any_came) fire(here, *each->entry, solicited_came);
   }
 }
 

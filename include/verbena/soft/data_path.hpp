@@ -185,12 +185,25 @@ inline int poll_cq(ibv_cq* native, int most, ibv_wc* into) {
   return count;
 }
 
+/// The position of the first completion that is not there yet, held ones taken as such.
+inline std::uint64_t first_missing(const context& here, const completion_queue& queue) noexcept {
+  std::uint64_t at = queue.head;
+  if (here.knobs.hold_completions.load(std::memory_order_relaxed)) return at;
+  const std::uint64_t mask = queue.entry->mask.load(std::memory_order_relaxed);
+  for (;; ++at) {
+    const std::uint64_t turn = queue.ring[at & mask].turn.load(std::memory_order_acquire);
+    if (position_of(turn) != at || what_of(turn) != full) return at;
+  }
+}
+
 inline int req_notify_cq(ibv_cq* native, int solicited_only) {
   completion_queue& queue = completion_queue::of(native);
   context& here = context::of(native->context);
   const std::scoped_lock held{queue.mutex};
   // Arming for any completion is not taken back by arming for solicited ones.
   std::uint32_t armed = queue.entry->armed.load();
+  // Looked for before arming: what comes in between is given an event twice rather than never.
+  if (armed != any && armed != solicited) queue.armed_at = first_missing(here, queue);
   std::uint32_t next = armed;
   do {
     const bool to_any = solicited_only == 0 || armed == any || armed == fired_any;

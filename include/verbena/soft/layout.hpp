@@ -66,6 +66,7 @@ struct alignas(64) completion_slot {
   std::uint32_t source_queue_pair;
   std::uint32_t flags;
   std::uint64_t position;  ///< of the request in its send queue, times 2; plus 1 if it is of one
+  std::uint32_t solicited;
 };
 
 /// What a completion queue's armed word says: one event for one arming, whoever fires it.

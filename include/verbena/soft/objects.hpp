@@ -72,6 +72,7 @@ struct completion_queue {
   std::vector<queue_pair*> attached;
   std::uint32_t events = 0;  ///< got and not acknowledged
   std::uint32_t empty_polls = 0;
+  std::uint64_t armed_at = 0;  ///< what stands before it was there when the queue was armed
   std::atomic<std::uint32_t> blocked{0};  ///< queue pairs here that wait for a timer
 
   static completion_queue& of(const ibv_cq* native) noexcept {
