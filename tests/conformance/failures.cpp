@@ -177,16 +177,19 @@ TEST_CASE("FC-15 a message longer than the receive", "[rc][length]") {
     pair.there.post(receive_work{2, {in.piece(200, 64)}});
     pair.here.post(send_work{3, IBV_WR_SEND, {out.piece(0, length)}});
     const ibv_wc got = pair.there.receives().take_one();
-    // Adapters: LOC_LEN. rxe: REM_INV_REQ on this side too. siw: LOC_LEN or a flush.
+    // Adapters: LOC_LEN, and REM_INV_REQ at the sender. rxe: REM_INV_REQ on both sides in some
+    // versions, LOC_QP_OP here and REM_OP there in others. siw: LOC_LEN or a flush.
     CHECK(is(got, 1,
              {IBV_WC_LOC_LEN_ERR, on.is_rxe() ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_LOC_LEN_ERR,
-              on.iwarp ? IBV_WC_WR_FLUSH_ERR : IBV_WC_LOC_LEN_ERR}));
+              on.iwarp ? IBV_WC_WR_FLUSH_ERR : IBV_WC_LOC_LEN_ERR,
+              on.is_rxe() ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_LEN_ERR}));
     const ibv_wc sent = pair.here.sends().take_one();
     // On iWARP the sender may have been done before.
     if (on.iwarp)
       CHECK(sent.wr_id == 3);
     else
-      CHECK(is(sent, 3, {IBV_WC_REM_INV_REQ_ERR}));
+      CHECK(is(sent, 3,
+               {IBV_WC_REM_INV_REQ_ERR, on.is_rxe() ? IBV_WC_REM_OP_ERR : IBV_WC_REM_INV_REQ_ERR}));
     CHECK(is(pair.there.receives().take_one(), 2, {IBV_WC_WR_FLUSH_ERR}));
     if (on.iwarp) continue;
     CHECK(pair.here.reaches(IBV_QPS_ERR));
