@@ -40,7 +40,7 @@ inline std::uint8_t active_mtu(ibv_context* on) noexcept {
 inline int init_qp_attr(rdma_cm_id* native, ibv_qp_attr* into, int* mask) {
   identifier& of = identifier::of(native);
   const std::scoped_lock held{guard};
-  if (native->verbs == nullptr) return minus_one(EINVAL);
+  if (native->verbs == nullptr || of.now == state::over) return minus_one(EINVAL);
   const ibv_qp_state next = into->qp_state;
   const bool knows_peer = of.now == state::requested || of.now == state::answered ||
                           of.now == state::accepted || of.now == state::connected;

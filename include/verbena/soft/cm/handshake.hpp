@@ -108,8 +108,11 @@ inline int accept(rdma_cm_id* native, rdma_conn_param* with) {
   const std::scoped_lock held{guard};
   message what;
   what.what = message::response;
-  if (of.now != state::requested || !fill(of, what, with) || !send(of, what))
+  if (of.now != state::requested || !fill(of, what, with)) return minus_one(EINVAL);
+  if (!send(of, what)) {
+    hang_up(of);
     return minus_one(EINVAL);
+  }
   of.responder_resources = what.responder_resources;
   of.initiator_depth = what.initiator_depth;
   of.now = state::accepted;

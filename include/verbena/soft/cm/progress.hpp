@@ -47,12 +47,21 @@ inline void on_request(identifier& of, const message& said) {
   deliver(of, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &said);
 }
 
+/// Whether the program hears of the end of a connection in this state. Of a request that it has
+/// not answered it does not, as under the kernel's CM: its calls fail with EINVAL.
+inline bool is_told(state of) noexcept {
+  return of != state::requested && of != state::left && of != state::over;
+}
+
+inline bool was_connected(state of) noexcept {
+  return of == state::connected || of == state::leaving;
+}
+
 inline void on_refusal(identifier& of, const message& said) {
-  const bool was_connected = of.now == state::connected || of.now == state::leaving;
-  const bool tell = of.now != state::left && of.now != state::over;
+  const state was = of.now;
   hang_up(of);
-  if (!tell) return;
-  if (was_connected) {
+  if (!is_told(was)) return;
+  if (was_connected(was)) {
     deliver(of, RDMA_CM_EVENT_DISCONNECTED);
   } else {
     deliver(of, RDMA_CM_EVENT_REJECTED, said.why, &said);
@@ -60,7 +69,8 @@ inline void on_refusal(identifier& of, const message& said) {
 }
 
 inline void on_goodbye(identifier& of) {
-  if (of.now == state::left || of.now == state::over) return;
+  if (of.now == state::requested) hang_up(of);
+  if (!is_told(of.now)) return;
   const bool both = of.now == state::leaving;
   deliver(of, RDMA_CM_EVENT_DISCONNECTED);
   if (both) return hang_up(of);
@@ -68,20 +78,24 @@ inline void on_goodbye(identifier& of) {
   of.now = state::left;
 }
 
-/// What no peer of this version says now.
-inline void on_nonsense(identifier& of) {
-  const bool was_connected =
-      of.now == state::connected || of.now == state::leaving || of.now == state::left;
-  if (of.now == state::half_open) return dismantle(of);
-  const bool tell = of.now != state::left && of.now != state::over;
+/// The connection ends otherwise. Under half_open nobody knows of it.
+inline void end(identifier& of, rdma_cm_event_type before, int status, int once_connected) {
+  const state was = of.now;
+  if (was == state::half_open) return dismantle(of);
   hang_up(of);
-  if (!tell) return;
-  if (was_connected) {
-    deliver(of, RDMA_CM_EVENT_DISCONNECTED, -EPROTO);
+  if (!is_told(was)) return;
+  if (was_connected(was)) {
+    deliver(of, RDMA_CM_EVENT_DISCONNECTED, once_connected);
   } else {
-    deliver(of, RDMA_CM_EVENT_CONNECT_ERROR, -EPROTO);
+    deliver(of, before, status);
   }
 }
+
+/// What no peer of this version says now.
+inline void on_nonsense(identifier& of) { end(of, RDMA_CM_EVENT_CONNECT_ERROR, -EPROTO, -EPROTO); }
+
+/// The peer has closed its socket without a word: it has died, or disconnected by destroying.
+inline void on_end(identifier& of) { end(of, RDMA_CM_EVENT_UNREACHABLE, -ECONNRESET, 0); }
 
 inline void on_message(identifier& of, const message& said) {
   if (of.now == state::half_open) return on_request(of, said);
@@ -101,18 +115,6 @@ inline void on_message(identifier& of, const message& said) {
       of.now = state::connected;
       return deliver(of, RDMA_CM_EVENT_ESTABLISHED);
     default: return on_nonsense(of);
-  }
-}
-
-/// The peer has closed its socket without a word: it has died, or disconnected by destroying.
-inline void on_end(identifier& of) {
-  const state was = of.now;
-  if (was == state::half_open) return dismantle(of);
-  hang_up(of);
-  if (was == state::connected || was == state::leaving) {
-    deliver(of, RDMA_CM_EVENT_DISCONNECTED);
-  } else if (was != state::left && was != state::over) {
-    deliver(of, RDMA_CM_EVENT_UNREACHABLE, -ECONNRESET);
   }
 }
 
@@ -156,14 +158,8 @@ inline void expire(event_channel& on) {
   const std::int64_t at = cm::now();
   while (!on.deadlines.empty() && on.deadlines.begin()->first <= at) {
     identifier& of = *on.deadlines.begin()->second;
-    if (of.now == state::half_open) {
-      dismantle(of);
-      continue;
-    }
-    const bool leaving = of.now == state::leaving;
-    if (!leaving) refuse(of, timed_out);
-    hang_up(of);
-    deliver(of, leaving ? RDMA_CM_EVENT_DISCONNECTED : RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+    if (of.now == state::connecting || of.now == state::accepted) refuse(of, timed_out);
+    end(of, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, -ETIMEDOUT);
   }
 }
 

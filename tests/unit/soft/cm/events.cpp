@@ -43,8 +43,9 @@ TEST_CASE("soft cm: a destroyed id has no events any more", "[soft][cm]") {
 
 TEST_CASE("soft cm: events move with their id", "[soft][cm]") {
   pair both;
-  both.ask();
+  both.answer();
   both.client.destroy(both.active);
+  CHECK(both.server.readable(1s));
   const auto& cm = both.server.cm;
   rdma_event_channel* own = cm.create_event_channel(both.server.device.native_handle());
   REQUIRE(cm.migrate_id(both.passive, own) == 0);

@@ -122,6 +122,12 @@ TEST_CASE("soft cm: a peer that talks nonsense later", "[soft][cm]") {
   REQUIRE(asked.type == RDMA_CM_EVENT_CONNECT_REQUEST);
   SECTION("a second request") {
     REQUIRE(::send(peer, &said, sizeof said, 0) == sizeof said);
+    CHECK(both.server.quiet());
+    CHECK(both.server.accept(asked.id) == EINVAL);
+  }
+  SECTION("instead of being ready") {
+    REQUIRE(both.server.accept(asked.id) == 0);
+    REQUIRE(::send(peer, &said, sizeof said, 0) == sizeof said);
     const seen failed = both.server.next();
     CHECK(failed.type == RDMA_CM_EVENT_CONNECT_ERROR);
     CHECK(failed.status == -EPROTO);
