@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -57,12 +58,15 @@ struct gid_candidate {
 };
 
 /// What an end offers: its best IPv4 and its best other GID, for the peer may have one family
-/// only. Entries that are equally good are taken in table order.
+/// only. Entries that are equally good are taken in table order. An index beyond 255 is left out:
+/// an address vector has 8 bits for it (ibv_global_route).
 using gid_offer = std::array<gid_candidate, 2>;
 
 inline gid_offer offer_gids(std::span<const ibv_gid_entry> table) noexcept {
   gid_offer offer;
   for (const ibv_gid_entry& entry : table) {
+    if (entry.gid_index > std::numeric_limits<decltype(ibv_global_route::sgid_index)>::max())
+      continue;
     const gid_candidate candidate = gid_candidate::of(entry);
     gid_candidate& best = offer[candidate.is_ipv4() ? 0 : 1];
     if (best.kind == gid_kind::none || candidate.rank() > best.rank()) best = candidate;
