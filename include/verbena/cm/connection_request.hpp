@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <verbena/cm/connect.hpp>
+#include <verbena/connection/deadline.hpp>
 #include <verbena/connection/endpoint.hpp>
 
 namespace verbena {
@@ -43,8 +44,8 @@ class basic_connection_request {
   [[nodiscard]] auto accept(endpoint_type&& here, std::chrono::nanoseconds timeout,
                             const Regions&... offered) && {
     const int stop = here.attached().queue()->waiter().stop_descriptor();
-    return errors::deliver(std::move(*this).accept_by(clock::now() + timeout, stop, std::move(here),
-                                                      private_data::offer(offered...)));
+    return errors::deliver(std::move(*this).accept_by(
+        deadline_after(timeout), stop, std::move(here), private_data::offer(offered...)));
   }
 
   /// Refuses, with up to 140 bytes for the peer's program. Errors: errno.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <verbena/cm/connection_request.hpp>
+#include <verbena/connection/deadline.hpp>
 #include <verbena/connection/stop_signal.hpp>
 
 namespace verbena {
@@ -49,7 +50,7 @@ class basic_listener {
   /// The next peer that asks. Errors: errc::timed_out, errc::stopped; errc::wire_* for a peer that
   /// is no verbena or one of another version, which has been rejected; errno.
   [[nodiscard]] auto next(std::chrono::nanoseconds timeout) {
-    return errors::deliver(next_by(clock::now() + timeout));
+    return errors::deliver(next_by(deadline_after(timeout)));
   }
 
   /// Takes the next peer and connects an endpoint of its own to it, with up to two regions opened
@@ -57,7 +58,7 @@ class basic_listener {
   /// Errors: those of next(), of endpoint::open and of connection_request::accept.
   template <class... Regions>
   [[nodiscard]] auto accept(std::chrono::nanoseconds timeout, const Regions&... offered) {
-    return errors::deliver(accept_by(clock::now() + timeout, private_data::offer(offered...)));
+    return errors::deliver(accept_by(deadline_after(timeout), private_data::offer(offered...)));
   }
 
   /// Ends the current wait and every later one at once, until resume(). Any thread.

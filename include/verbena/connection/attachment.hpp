@@ -13,6 +13,7 @@
 #include <utility>
 
 #include <verbena/connection/completion_queue_core.hpp>
+#include <verbena/connection/deadline.hpp>
 #include <verbena/connection/endpoint_descriptor.hpp>
 #include <verbena/connection/options.hpp>
 #include <verbena/verbs/queue_pair.hpp>
@@ -64,7 +65,7 @@ class attachment {
   attachment& operator=(const attachment&) = delete;
   ~attachment() {
     if (state_ == nullptr) return;
-    if (auto closed = close(clock::now() + options_.close_timeout); !closed) {
+    if (auto closed = close(deadline_after(options_.close_timeout)); !closed) {
       verbs::destroy_failure.load()(closed.error());
     }
   }

@@ -10,6 +10,7 @@
 
 #include <verbena/connection/attachment.hpp>
 #include <verbena/connection/completion_queue.hpp>
+#include <verbena/connection/deadline.hpp>
 #include <verbena/connection/endpoint_descriptor.hpp>
 #include <verbena/connection/post_on.hpp>
 #include <verbena/connection/session.hpp>
@@ -135,7 +136,7 @@ class basic_connection {
   template <class Handlers>
   result<void> wait_for(std::chrono::nanoseconds timeout, Handlers& handle) {
     if (attachment_ == nullptr) return error{errc::moved_from, "waiting on a connection"};
-    auto outcome = attachment_->wait(clock::now() + timeout, handle, session_watch{*this});
+    auto outcome = attachment_->wait(deadline_after(timeout), handle, session_watch{*this});
     if (!outcome && is_disconnected()) {
       state_->fail(status::flushed);
       return error{errc::disconnected, "the peer of queue pair " +
@@ -156,7 +157,7 @@ class basic_connection {
 
   result<void> close_now() {
     if (attachment_ == nullptr) return success();
-    const auto deadline = clock::now() + attachment_->options().close_timeout;
+    const auto deadline = deadline_after(attachment_->options().close_timeout);
     if (!state_->broken() && !peer_gone()) attachment_->finish_sends(deadline, ignore);
     auto said = session_.disconnect();
     session_ = {};

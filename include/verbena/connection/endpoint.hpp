@@ -12,6 +12,7 @@
 #include <verbena/connection/attachment.hpp>
 #include <verbena/connection/completion_queue.hpp>
 #include <verbena/connection/connection.hpp>
+#include <verbena/connection/deadline.hpp>
 #include <verbena/connection/link.hpp>
 #include <verbena/connection/post_on.hpp>
 #include <verbena/policy/policy_set.hpp>
@@ -95,8 +96,8 @@ class basic_endpoint {
       [[nodiscard]] auto connect(const address& to, std::chrono::nanoseconds timeout,
                                  const Regions&... offered) &&
       requires(Policies::setup::uses_cm) {
-        return errors::deliver(std::move(*this).connect_by(attachment_type::clock::now() + timeout,
-                                                           to, private_data::offer(offered...)));
+        return errors::deliver(std::move(*this).connect_by(deadline_after(timeout), to,
+                                                           private_data::offer(offered...)));
       }
 
       const ibv_qp_cap& granted() const noexcept {
