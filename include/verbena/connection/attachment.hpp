@@ -157,7 +157,7 @@ class attachment {
     queue_pair_state& state = *state_;
     if (state.unsignaled != 0 && state.sends.has_room(1) && !post_marker()) return;
     while (state.sends.outstanding() != 0 && !state.broken() && clock::now() < deadline) {
-      if (!queue_->poll(handle)) std::this_thread::yield();
+      if (!queue_->poll_only(state, handle)) std::this_thread::yield();
     }
   }
 
@@ -182,7 +182,7 @@ class attachment {
     const bool iwarp = device().is_iwarp();
     const clock::time_point until = iwarp ? clock::now() + flush_time() : deadline;
     while (state.sends.outstanding() + state.receives.outstanding() != 0) {
-      if (const polled found = queue_->poll(handle); found) continue;
+      if (const polled found = queue_->poll_only(state, handle); found) continue;
       if (clock::now() >= until) break;
       std::this_thread::sleep_for(std::chrono::microseconds{20});
     }

@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -141,6 +142,24 @@ class completion_queue_core {
       return fail(verbs::negative_errno(count));
     dispatch(entries, count, handle);
     return polled{static_cast<std::uint32_t>(count)};
+  }
+
+  /// As poll, for the completions of one queue pair alone; those of others stay for the next poll.
+  template <class Handlers>
+  [[gnu::cold, gnu::noinline]] polled poll_only(const queue_pair_state& of, Handlers& handle) {
+    const std::size_t kept = left_.size();
+    left_.resize(kept + Completion::batch);
+    const int count = ibv_poll_cq(queue_->native(), Completion::batch, left_.data() + kept);
+    left_.resize(kept + static_cast<std::size_t>(std::max(count, 0)));
+    if (count < 0) return fail(verbs::negative_errno(count));
+    std::vector<ibv_wc> mine;
+    const auto is_mine = [owner = of.owner](const ibv_wc& entry) {
+      return work_request_id{entry.wr_id}.owner() == owner;
+    };
+    std::copy_if(left_.begin(), left_.end(), std::back_inserter(mine), is_mine);
+    std::erase_if(left_, is_mine);
+    dispatch(mine.data(), static_cast<int>(mine.size()), handle);
+    return polled{static_cast<std::uint32_t>(mine.size())};
   }
 
   /// Polls until something has been handled, the deadline passes or stop() is called; or until the
