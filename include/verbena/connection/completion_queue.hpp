@@ -39,7 +39,8 @@ class completion_queue {
 
   /// Dispatches one batch of completions to `handle` (see on()). Never blocks. Handlers may post,
   /// may throw (nothing is lost: the rest of the batch comes with the next poll), but may not poll
-  /// the same queue, which closing a connection on it does too. An error means that the queue is lost and its connections are broken.
+  /// the same queue, which closing a connection on it does too. An error means that the queue is
+  /// lost and its connections are broken.
   template <class Handlers>
   [[gnu::always_inline]] polled poll(Handlers&& handle) {
     return core_->poll(handle);
