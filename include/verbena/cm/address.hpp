@@ -32,15 +32,16 @@ class address {
     };
     const std::size_t percent = host.find('%');
     const std::string digits{host.substr(0, percent)};
+    const bool is_text = host.find('\0') == host.npos;  // what inet_pton sees ends at a zero
     address made;
-    if (percent == host.npos &&
+    if (percent == host.npos && is_text &&
         ::inet_pton(AF_INET, digits.c_str(), &made.value_.v4.sin_addr) == 1) {
       made.value_.v4.sin_family = AF_INET;
       made.value_.v4.sin_port = htons(port);
       return made;
     }
     made.value_.v6 = {};
-    if (::inet_pton(AF_INET6, digits.c_str(), &made.value_.v6.sin6_addr) != 1) {
+    if (!is_text || ::inet_pton(AF_INET6, digits.c_str(), &made.value_.v6.sin6_addr) != 1) {
       return refused(EINVAL, "is neither an IPv4 nor an IPv6 address");
     }
     made.value_.v6.sin6_family = AF_INET6;
@@ -49,9 +50,10 @@ class address {
       const std::string zone{host.substr(percent + 1)};
       std::uint32_t& scope = made.value_.v6.sin6_scope_id;
       scope = ::if_nametoindex(zone.c_str());
-      if (scope == 0) std::from_chars(zone.data(), zone.data() + zone.size(), scope);
+      const char* end = zone.data() + zone.size();
+      const bool is_known = scope != 0 || std::from_chars(zone.data(), end, scope).ptr == end;
       std::array<char, IF_NAMESIZE> name{};
-      if (::if_indextoname(scope, name.data()) == nullptr) {
+      if (!is_known || ::if_indextoname(scope, name.data()) == nullptr) {
         return refused(ENODEV, "names an interface that does not exist");
       }
     } else if (IN6_IS_ADDR_LINKLOCAL(&made.value_.v6.sin6_addr)) {

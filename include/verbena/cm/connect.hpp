@@ -62,7 +62,7 @@ result<established> connect(Attachment& here, const address& to,
   BOOST_OUTCOME_TRY(auto channel, verbs::cm_event_channel::create(here.device()));
   BOOST_OUTCOME_TRY(auto id, verbs::cm_id::create(channel));
   const auto regions = reach<Transport>(id, here, to, deadline, stop, offered);
-  if (!regions) return reason_of(id, regions.error()).within("connecting to " + to_string(to));
+  if (!regions) return reason_of(id, regions.error());
   return established{cm_session{std::move(id)}, regions.value()};
 }
 

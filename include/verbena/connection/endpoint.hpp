@@ -144,8 +144,10 @@ class basic_endpoint {
       const region_list& offered) && {
     std::unique_ptr<attachment_type> here = std::move(attachment_);
     const int stop = here->queue()->waiter().stop_descriptor();
-    BOOST_OUTCOME_TRY(auto made, cm::connect<transport>(*here, to, deadline, stop, offered));
-    return basic_connection<Policies>{std::move(here), made.regions, std::move(made.session)};
+    auto made = cm::connect<transport>(*here, to, deadline, stop, offered);
+    if (!made) return made.error().within("connecting to " + to_string(to));
+    return basic_connection<Policies>{std::move(here), made.value().regions,
+                                      std::move(made.value().session)};
   }
 
   std::unique_ptr<attachment_type> attachment_;

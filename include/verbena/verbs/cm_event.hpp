@@ -22,7 +22,8 @@ namespace verbena::verbs {
 /// An event of RDMA CM, copied and acknowledged: no id waits for it any more
 /// (rdma_get_cm_event(3)).
 struct cm_event {
-  rdma_cm_event_type type{};
+  /// An rdma_cm_event_type, or one of a library newer than the header this was compiled with.
+  int type = -1;
   /// A negative errno, or for REJECTED on InfiniBand and RoCE a reason (1 and above).
   int status = 0;
   /// Reads and atomics, as this end sees them: how many the peer will ask, and will answer.
@@ -48,7 +49,8 @@ struct cm_event {
     const std::unique_ptr<rdma_cm_event, int (*)(rdma_cm_event*)> acknowledged{native,
                                                                                calls.ack_event};
     cm_event copy;
-    copy.type = native->event;
+    static_assert(sizeof native->event == sizeof copy.type);
+    std::memcpy(&copy.type, &native->event, sizeof copy.type);
     copy.status = native->status;
     if (copy.type == RDMA_CM_EVENT_CONNECT_REQUEST)
       copy.request = cm_id::adopt(native->id, channel);
@@ -85,7 +87,7 @@ struct cm_event {
   }
 
  private:
-  static constexpr bool has_parameters(rdma_cm_event_type of) noexcept {
+  static constexpr bool has_parameters(int of) noexcept {
     return of == RDMA_CM_EVENT_CONNECT_REQUEST || of == RDMA_CM_EVENT_CONNECT_RESPONSE ||
            of == RDMA_CM_EVENT_ESTABLISHED || of == RDMA_CM_EVENT_REJECTED;
   }
