@@ -49,7 +49,8 @@ result<verbs::cm_event> await(const verbs::cm_id& id,
   for (;;) {
     auto event = verbs::cm_event::wait(id.channel(), deadline, stop);
     if (!event) return event.error().within(step);
-    if (((event.value().type == wanted) || ...)) return event;
+    const bool expected = ((event.value().type == wanted) || ...);
+    if (expected) return event;
     if (const auto failed = failure_of(event.value())) return failed->within(step);
   }
 }
