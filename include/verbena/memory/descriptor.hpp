@@ -96,6 +96,9 @@ result<remote_region<T, remote_part(grants_of<Roles...>)>> read_region(
                                         " bytes, expected were " +
                                         std::to_string(region_descriptor{}.size())};
   }
+  if (header.mtu != 0) {
+    return error{errc::wire_value, "MTU code " + std::to_string(header.mtu) + " of a region"};
+  }
   BOOST_OUTCOME_TRY(auto record,
                     region_record::read(bytes.template last<region_record::wire_size>()));
   return record.as<T, remote_part(grants_of<Roles...>)>();

@@ -169,7 +169,8 @@ TEST_CASE("FC-29 each field with a wrong value is refused for what is wrong with
   CHECK(why(changed(1, 2)) == vb::errc::wire_value);
   CHECK(why(changed(6, 2)) == vb::errc::wire_value);   // regions
   CHECK(why(changed(6, 0)) == vb::errc::wire_length);  // none, yet it is as long as with one
-  CHECK(why(changed(7, 6)) == vb::errc::wire_value);   // MTU
+  CHECK(why(changed(7, 1)) == vb::errc::wire_value);   // MTU, which a region has none of
+  CHECK(why(changed(7, 6)) == vb::errc::wire_value);
   CHECK(why(changed(28, 0)) == vb::errc::wire_value);  // no rights
   CHECK(why(changed(28, 1)) == vb::errc::wire_value);  // a right of the owner alone
   CHECK(why(changed(28, 7)) == vb::errc::wire_value);
