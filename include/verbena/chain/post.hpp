@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <tuple>
 #include <utility>
 
 #include <verbena/chain/legal.hpp>
@@ -23,66 +22,84 @@
 /// what calls the provider is not noexcept: around a C call that costs clang a landing pad.
 namespace verbena::chain {
 
-/// Where the pieces of request I begin in the chain's array.
-template <class... Requests>
-constexpr std::size_t first_piece(std::size_t index) noexcept {
-  const std::array<std::size_t, sizeof...(Requests)> counts{Requests::piece_count...};
-  std::size_t before = 0;
-  for (std::size_t i = 0; i < index; ++i) before += counts[i];
-  return before;
-}
-
 /// What of a request's memory does not suit the queue pair, errc{} when all does. A piece of no
 /// bytes is refused too: adapters read a scatter/gather entry of length 0 as 2^31 bytes.
 template <class Request>
-[[gnu::always_inline]] inline errc unfit(const queue_pair_state& state,
+[[gnu::always_inline]] inline errc judge(const queue_pair_state& state,
                                          const Request& request) noexcept {
-  return std::apply(
-      [&](const auto&... local) __attribute__((always_inline)) {
-        if (((local.domain != state.domain) || ...)) return errc::foreign_domain;
-        if (((local.size - 1 >= state.max_message) || ...)) return errc::message_too_long;
-        const std::size_t total = (local.size + ...);
-        if constexpr (sizeof...(local) > 1) {
-          if (total > state.max_message) return errc::message_too_long;
-        }
-        if constexpr (Request::one_sided) {
-          if (total > request.remote().size_bytes()) return errc::outside_region;
-        }
-        return errc{};
-      },
-      request.local());
+  return [&]<std::size_t... Index>(std::index_sequence<Index...>) __attribute__((always_inline)) {
+    if (((request.template local<Index>().domain() != state.domain) || ...)) [[unlikely]] {
+      return errc::foreign_domain;
+    }
+    if (((request.template local<Index>().size_bytes() - 1 >= state.max_message) || ...))
+        [[unlikely]] {
+      return errc::message_too_long;
+    }
+    const std::size_t total = (request.template local<Index>().size_bytes() + ...);
+    if (sizeof...(Index) > 1 && total > state.max_message) [[unlikely]] {
+      return errc::message_too_long;
+    }
+    if constexpr (Request::one_sided) {
+      if (total > request.remote().size_bytes()) [[unlikely]]
+        return errc::outside_region;
+    }
+    return errc{};
+  }(std::make_index_sequence<Request::piece_count>{});
 }
 
-/// Why a queue has no room. A queue pair that has failed has none. A chain that is longer than the
-/// queue will never have it, nor will one that does not fit beside the unsignaled requests at the
-/// end: what retires those is the next signal, which this chain would have to bring.
-[[gnu::cold, gnu::noinline]] inline posted no_room(const queue_pair_state& state,
-                                                   const work_queue_positions& queue,
-                                                   std::uint32_t requests) noexcept {
+/// The same of a chain, which needs room first.
+template <class... Requests>
+[[gnu::always_inline]] inline errc judge_chain(const queue_pair_state& state,
+                                               const work_queue_positions& queue,
+                                               const Requests&... requests) noexcept {
+  if (!queue.has_room(sizeof...(Requests))) [[unlikely]]
+    return errc::would_block;
+  errc why{};
+  (void)(((why = judge(state, requests)) != errc{}) || ...);
+  // From here on memory is read again: sizes kept for the entries would only be spilled.
+  if constexpr ((Requests::piece_count + ...) > 3) asm volatile("" : : : "memory");
+  return why;
+}
+
+/// One of the two work queues of a queue pair.
+using work_queue = work_queue_positions queue_pair_state::*;
+
+/// The refusal of a chain, and why there is no room. A queue pair that has failed has none. A chain
+/// that is longer than the queue will never have it, nor will one that does not fit beside the
+/// unsignaled requests at the end: what retires those is the next signal, which this chain would
+/// have to bring.
+template <work_queue Queue>
+[[gnu::cold, gnu::noinline]] posted refusal(const queue_pair_state& state, std::uint32_t requests,
+                                            errc why) noexcept {
+  if (why != errc::would_block) return {progress{0, why}};
   if (state.broken()) return {progress{0, errc::broken}};
-  const std::uint32_t held =
-      &queue == &state.sends ? std::min<std::uint32_t>(state.unsignaled, queue.outstanding()) : 0;
-  const bool never = requests + held > queue.capacity;
-  return {progress{0, never ? errc::capacity : errc::would_block}};
-}
-
-/// What a provider refused: the first `taken.count` requests have entered. Out of memory with
-/// requests outstanding means that the provider's queue is fuller than the device said it may be.
-[[gnu::cold, gnu::noinline]] inline posted partly(work_queue_positions& queue,
-                                                  accepted taken) noexcept {
-  queue.posted += taken.count;
-  if (taken.error == ENOMEM && queue.outstanding() != 0) {
-    return {progress{taken.count, errc::would_block}};
+  const work_queue_positions& queue = state.*Queue;
+  std::uint32_t held = 0;
+  if (Queue == &queue_pair_state::sends) {
+    held = std::min<std::uint32_t>(state.unsignaled, queue.outstanding());
   }
-  return {progress::system(taken.count, taken.error)};
+  return {progress{0, requests + held > queue.capacity ? errc::capacity : errc::would_block}};
 }
 
-/// As partly. The count of unsignaled sends has gone on for requests that did not enter, so it is
-/// set to where the next send is signaled: never later than it should be.
-[[gnu::cold, gnu::noinline]] inline posted partly_sent(queue_pair_state& state,
-                                                       accepted taken) noexcept {
-  state.unsignaled = static_cast<std::uint16_t>(state.signal_window - 1);
-  return partly(state.sends, taken);
+/// What a provider did not take whole. How much it took is in the id of the request it refused:
+/// not in its place in the chain, which would have to be kept over the call. Out of memory with
+/// requests outstanding means that its queue is fuller than the device said it may be.
+template <work_queue Queue>
+[[gnu::cold, gnu::noinline]] posted partly(queue_pair_state& state, const std::uint64_t* refused,
+                                           int value) noexcept {
+  work_queue_positions& queue = state.*Queue;
+  std::uint16_t entered = 0;
+  if (refused != nullptr) {
+    entered = static_cast<std::uint16_t>(work_request_id{*refused}.position() - queue.posted);
+  }
+  queue.posted += entered;
+  // Sends that did not enter have been counted. The next one is signaled, never later than due.
+  if (Queue == &queue_pair_state::sends) {
+    state.unsignaled = static_cast<std::uint16_t>(state.signal_window - 1);
+  }
+  const int number = verbs::refused_errno(value);
+  if (number == ENOMEM && queue.outstanding() != 0) return {progress{entered, errc::would_block}};
+  return {progress::system(entered, number)};
 }
 
 template <class Policies, class... Requests>
@@ -90,31 +107,27 @@ template <class Policies, class... Requests>
                                                 const Requests&... requests) {
   constexpr std::uint32_t count = sizeof...(Requests);
   if constexpr (Policies::accounting::checks) {
-    if (!state.sends.has_room(count)) [[unlikely]]
-      return no_room(state, state.sends, count);
-    errc why{};
-    if ((((why = unfit(state, requests)) != errc{}) || ...)) [[unlikely]]
-      return {progress{0, why}};
+    const errc why = judge_chain(state, state.sends, requests...);
+    if (why != errc{}) [[unlikely]]
+      return refusal<&queue_pair_state::sends>(state, count, why);
   } else {
-    assert(state.sends.has_room(count) && ((unfit(state, requests) == errc{}) && ...));
+    assert(judge_chain(state, state.sends, requests...) == errc{});
   }
-  typename Policies::posting::template chain<count, (Requests::piece_count + ...)> work{
-      state.queue_pair};
   const std::uint32_t position = state.sends.posted;
   std::uint16_t unsignaled = state.unsignaled;
-  [&]<std::size_t... Index>(std::index_sequence<Index...>) __attribute__((always_inline)) {
-    (work.template add<Index, first_piece<Requests...>(Index)>(
-         requests,
-         work_request_id::make(Requests::what, state.owner, position + Index, requests.token())
-             .word,
-         Policies::signaling::signals(unsignaled, state.signal_window, Requests::asks_signal)),
-     ...);
-  }(std::index_sequence_for<Requests...>{});
-  // Before the call, so that it need not be kept during it.
-  state.unsignaled = unsignaled;
-  const int value = work.submit(state.queue_pair);
-  if (!work.complete(value)) [[unlikely]]
-    return partly_sent(state, work.entered(value));
+  const auto label_of =
+      [&]<std::size_t Index, class Request>(const Request& request) __attribute__((always_inline)) {
+        const bool signaled =
+            Policies::signaling::signals(unsignaled, state.signal_window, Request::asks_signal);
+        // Before the provider's call, so that it need not be kept during it.
+        if (Index + 1 == count) state.unsignaled = unsignaled;
+        const auto id =
+            work_request_id::make(Request::what, state.owner, position + Index, request.token());
+        return label{id.word, signaled};
+      };
+  const answer got = Policies::posting::post(state.queue_pair, label_of, requests...);
+  if (!got.complete()) [[unlikely]]
+    return partly<&queue_pair_state::sends>(state, count > 1 ? got.refused : nullptr, got.value);
   state.sends.posted += count;
   return posted{count};
 }
@@ -124,41 +137,37 @@ template <class Policies, class... Requests>
                                                    const Requests&... requests) {
   constexpr std::uint32_t count = sizeof...(Requests);
   if constexpr (Policies::accounting::checks) {
-    if (!state.receives.has_room(count)) [[unlikely]]
-      return no_room(state, state.receives, count);
-    errc why{};
-    if ((((why = unfit(state, requests)) != errc{}) || ...)) [[unlikely]]
-      return {progress{0, why}};
+    const errc why = judge_chain(state, state.receives, requests...);
+    if (why != errc{}) [[unlikely]]
+      return refusal<&queue_pair_state::receives>(state, count, why);
   } else {
-    assert(state.receives.has_room(count) && ((unfit(state, requests) == errc{}) && ...));
+    assert(judge_chain(state, state.receives, requests...) == errc{});
   }
   std::array<ibv_recv_wr, count> work;
   std::array<ibv_sge, (Requests::piece_count + ...)> entries;
   const std::uint32_t position = state.receives.posted;
-  const auto add = [&]<std::size_t Index, class Request>(const Request& request)
-                       __attribute__((always_inline)) {
-                         constexpr std::size_t first = first_piece<Requests...>(Index);
-                         ibv_recv_wr& each = work[Index];
-                         each.wr_id = work_request_id::make(operation::receive, state.owner,
-                                                            position + Index, request.token())
-                                          .word;
-                         each.next = Index + 1 < count ? &work[Index + 1] : nullptr;
-                         each.sg_list = entries.data() + first;
-                         each.num_sge = static_cast<int>(Request::piece_count);
-                         posting::write_entries(entries.data() + first, request.local());
-                         state.receive_data[(position + Index) & state.receive_mask] =
-                             Request::piece_count == 1 ? request.local()[0].data : nullptr;
-                       };
+  const auto add = [&]<std::size_t Index, class Request>(
+                       const Request& request) __attribute__((always_inline)) {
+    constexpr std::size_t first = posting::first_piece<Requests...>(Index);
+    ibv_recv_wr& each = work[Index];
+    each.wr_id =
+        work_request_id::make(operation::receive, state.owner, position + Index, request.token())
+            .word;
+    each.next = Index + 1 < count ? &work[Index + 1] : nullptr;
+    each.sg_list = entries.data() + first;
+    each.num_sge = static_cast<int>(Request::piece_count);
+    posting::write_entries(entries.data() + first, request);
+    state.receive_data[(position + Index) & state.receive_mask] =
+        Request::piece_count == 1 ? request.template local<0>().bytes() : nullptr;
+  };
   [&]<std::size_t... Index>(std::index_sequence<Index...>) __attribute__((always_inline)) {
     (add.template operator()<Index>(requests), ...);
   }(std::index_sequence_for<Requests...>{});
-  ibv_recv_wr* refused = nullptr;
-  const int value = ibv_post_recv(state.queue_pair, work.data(), &refused);
-  if (value != 0 || refused != nullptr) [[unlikely]] {
-    const auto entered = count == 1 || refused == nullptr ? 0 : refused - work.data();
-    return partly(state.receives,
-                  {static_cast<std::uint32_t>(entered), verbs::refused_errno(value)});
-  }
+  ibv_recv_wr* stopped = nullptr;
+  const int value = ibv_post_recv(state.queue_pair, work.data(), &stopped);
+  const answer got = answer::from(value, stopped);
+  if (!got.complete()) [[unlikely]]
+    return partly<&queue_pair_state::receives>(state, count > 1 ? got.refused : nullptr, got.value);
   state.receives.posted += count;
   return posted{count};
 }

@@ -134,10 +134,13 @@ class completion_queue_core {
   /// that was taken is delivered even when the handler of an earlier one throws: by the next poll.
   template <class Handlers>
   [[gnu::always_inline]] polled poll(Handlers&& handle) {
-    if (!left_.empty()) [[unlikely]]
-      return poll_left(handle);
     ibv_wc entries[Completion::batch];
-    const int count = ibv_poll_cq(queue_->native(), Completion::batch, entries);
+    int count = 0;
+    if (has_left_) [[unlikely]] {
+      count = take_left(entries);
+    } else {
+      count = ibv_poll_cq(queue_->native(), Completion::batch, entries);
+    }
     if (count < 0) [[unlikely]]
       return fail(verbs::negative_errno(count));
     dispatch(entries, count, handle);
@@ -158,6 +161,7 @@ class completion_queue_core {
     };
     std::copy_if(left_.begin(), left_.end(), std::back_inserter(mine), is_mine);
     std::erase_if(left_, is_mine);
+    has_left_ = !left_.empty();
     dispatch(mine.data(), static_cast<int>(mine.size()), handle);
     return polled{static_cast<std::uint32_t>(mine.size())};
   }
@@ -186,7 +190,7 @@ class completion_queue_core {
     try {
       for (; at < count; ++at) dispatch(entries[at], handle);
     } catch (...) {
-      left_.insert(left_.begin(), entries + at + 1, entries + count);
+      keep(entries + at + 1, entries + count);
       throw;
     }
 #else
@@ -197,53 +201,63 @@ class completion_queue_core {
   template <class Handlers>
   [[gnu::always_inline]] void dispatch(const ibv_wc& entry, Handlers& handle) {
     const work_request_id id{entry.wr_id};
-    queue_pair_state& state = states_[id.place() & place_mask_];
+    queue_pair_state& state = states_[id.owner() & place_mask_];
     if (state.owner != id.owner()) [[unlikely]]
       return;
-    if (entry.status != IBV_WC_SUCCESS) [[unlikely]]
-      return dispatch_failed(entry, state, handle);
-    switch (id.what()) {
-      case operation::receive: {
+    if (entry.status != IBV_WC_SUCCESS) [[unlikely]] {
+      const failed request = note_failure(entry, state);
+      if (request.what() != operation::marker || request.breaks_connection()) handle(request);
+      return;
+    }
+    if (id.what() == operation::receive) {
+      const std::uint32_t retired = state.receives.retire(id.position());
+      if constexpr (std::invocable<Handlers&, completed<receive>>) {
         std::byte* const data = state.receive_data[id.position() & state.receive_mask];
-        tell(completed<receive>{entry, data, state.receives.retire(id.position())}, handle);
-        break;
+        handle(completed<receive>{entry, data, retired});
       }
-      case operation::send:
-        tell(completed<send>{entry, nullptr, state.sends.retire(id.position())}, handle);
-        break;
-      case operation::read:
-        tell(completed<read>{entry, nullptr, state.sends.retire(id.position())}, handle);
-        break;
-      case operation::write:
-        tell(completed<write>{entry, nullptr, state.sends.retire(id.position())}, handle);
-        break;
-      case operation::marker: state.sends.retire(id.position()); break;
+      return;
+    }
+    const std::uint32_t retired = state.sends.retire(id.position());
+    tell<send>(entry, retired, handle);
+    tell<read>(entry, retired, handle);
+    tell<write>(entry, retired, handle);
+  }
+
+  template <template <class, class, class> class Operation, class Handlers>
+  [[gnu::always_inline]] static void tell(const ibv_wc& entry, std::uint32_t retired,
+                                          Handlers& handle) {
+    if constexpr (std::invocable<Handlers&, completed<Operation>>) {
+      if (work_request_id{entry.wr_id}.what() == operation_of<Operation>) {
+        handle(completed<Operation>{entry, nullptr, retired});
+      }
     }
   }
 
-  template <class Completion_, class Handlers>
-  [[gnu::always_inline]] static void tell(Completion_ what, Handlers& handle) {
-    if constexpr (std::invocable<Handlers&, Completion_>) handle(what);
-  }
-
-  template <class Handlers>
-  [[gnu::cold, gnu::noinline]] void dispatch_failed(const ibv_wc& entry, queue_pair_state& state,
-                                                    Handlers& handle) {
+  /// The books of a failure. The handlers are not taken here but told by the caller: referred to
+  /// from out of line, they would have to be written to memory on the way that succeeds.
+  [[gnu::cold, gnu::noinline]] static failed note_failure(const ibv_wc& entry,
+                                                          queue_pair_state& state) noexcept {
     const work_request_id id{entry.wr_id};
     (id.what() == operation::receive ? state.receives : state.sends).retire(id.position());
     const bool first = !state.broken();
     const auto why = static_cast<status>(entry.status);
     state.fail(why);
-    if (id.what() == operation::marker && !first) return;
-    handle(failed{id, why, entry.vendor_err, first});
+    return {id, why, entry.vendor_err, first};
   }
 
-  template <class Handlers>
-  [[gnu::cold, gnu::noinline]] polled poll_left(Handlers& handle) {
-    const std::vector<ibv_wc> entries = std::exchange(left_, {});
-    left_.reserve(Completion::batch);
-    dispatch(entries.data(), static_cast<int>(entries.size()), handle);
-    return polled{static_cast<std::uint32_t>(entries.size())};
+  /// The next of what is left, as many as a batch holds.
+  [[gnu::cold, gnu::noinline]] int take_left(ibv_wc* into) noexcept {
+    const auto count = std::min<std::ptrdiff_t>(std::ssize(left_), Completion::batch);
+    std::copy_n(left_.begin(), count, into);
+    left_.erase(left_.begin(), left_.begin() + count);
+    has_left_ = !left_.empty();
+    return static_cast<int>(count);
+  }
+
+  /// For the next poll, before what is left already.
+  [[gnu::cold, gnu::noinline]] void keep(const ibv_wc* first, const ibv_wc* last) {
+    left_.insert(left_.begin(), first, last);
+    has_left_ = !left_.empty();
   }
 
   /// A queue that can not be polled is lost, and with it every connection on it.
@@ -257,6 +271,7 @@ class completion_queue_core {
   std::uint32_t place_mask_;
   std::uint32_t connections_;
   std::uint32_t reserved_ = 0;
+  bool has_left_ = false;
   std::vector<ibv_wc> left_;
   // Last: destroyed first, while the waiter its events name still lives.
   std::optional<verbs::object<ibv_cq>> queue_;

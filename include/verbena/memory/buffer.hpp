@@ -49,7 +49,7 @@ class buffer {
     return buffer{std::move(memory), std::move(registered)};
   }
 
-  verbena::view<T, Rights> view() const noexcept { return registered_.view(); }
+  const verbena::view<T, Rights>& view() const noexcept { return registered_.view(); }
   auto first(std::size_t count) const noexcept { return view().first(count); }
   auto last(std::size_t count) const noexcept { return view().last(count); }
   auto subspan(std::size_t offset, std::size_t count = std::dynamic_extent) const noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
 #include <verbena/memory/view.hpp>
@@ -14,12 +15,14 @@ inline constexpr bool is_view<view<T, Rights>> = true;
 
 /// The view of a view, a buffer or a registration.
 template <class T, rights Rights>
-constexpr view<T, Rights> view_of(view<T, Rights> memory) noexcept {
+constexpr const view<T, Rights>& view_of(const view<T, Rights>& memory) noexcept {
   return memory;
 }
 template <class Owner>
-  requires requires(const Owner& owner) { requires is_view<decltype(owner.view())>; }
-constexpr auto view_of(const Owner& owner) noexcept {
+  requires requires(const Owner& owner) {
+    requires is_view<std::remove_cvref_t<decltype(owner.view())>>;
+  }
+constexpr decltype(auto) view_of(const Owner& owner) noexcept {
   return owner.view();
 }
 
@@ -29,6 +32,7 @@ concept local_memory = requires(const T& memory) { view_of(memory); };
 
 /// The rights that local memory was registered with.
 template <local_memory T>
-inline constexpr rights rights_of = decltype(view_of(std::declval<const T&>()))::granted;
+inline constexpr rights rights_of =
+    std::remove_cvref_t<decltype(view_of(std::declval<const T&>()))>::granted;
 
 }  // namespace verbena

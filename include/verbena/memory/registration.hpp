@@ -49,10 +49,8 @@ class registration {
     return registration{memory, std::move(region), domain.id()};
   }
 
-  verbena::view<T, Rights> view() const noexcept {
-    const ibv_mr* native = region_.native_handle();
-    return {elements_, lkey{native == nullptr ? 0 : native->lkey}, native == nullptr ? 0 : domain_};
-  }
+  /// Empty, with no key and of no domain, once closed or moved from.
+  const verbena::view<T, Rights>& view() const noexcept { return view_; }
 
   /// The key the peer uses; for descriptors. 0 once closed or moved from.
   rkey remote_key() const noexcept {
@@ -60,37 +58,35 @@ class registration {
     return rkey{native == nullptr ? 0 : native->rkey};
   }
 
-  T* data() const noexcept { return elements_.data(); }
-  std::size_t size() const noexcept { return elements_.size(); }
-  std::span<T> elements() const noexcept { return elements_; }
+  T* data() const noexcept { return view_.data(); }
+  std::size_t size() const noexcept { return view_.size(); }
+  std::span<T> elements() const noexcept { return view_.elements(); }
   ibv_mr* native_handle() const noexcept { return region_.native_handle(); }
 
   /// Deregisters now. Errors: the errno of ibv_dereg_mr; the registration then stays.
   result<void> close() {
     BOOST_OUTCOME_TRY(region_.close());
-    elements_ = {};
+    view_ = nothing;
     return success();
   }
 
   registration(registration&& other) noexcept
-      : elements_{std::exchange(other.elements_, {})},
-        region_{std::move(other.region_)},
-        domain_{other.domain_} {}
+      : view_{std::exchange(other.view_, nothing)}, region_{std::move(other.region_)} {}
   registration& operator=(registration&& other) noexcept {
-    elements_ = std::exchange(other.elements_, {});
+    view_ = std::exchange(other.view_, nothing);
     region_ = std::move(other.region_);
-    domain_ = other.domain_;
     return *this;
   }
   ~registration() = default;
 
  private:
-  registration(std::span<T> elements, verbs::memory_region region, std::uint32_t domain) noexcept
-      : elements_{elements}, region_{std::move(region)}, domain_{domain} {}
+  static constexpr verbena::view<T, Rights> nothing{{}, lkey{0}, 0};
 
-  std::span<T> elements_;
+  registration(std::span<T> elements, verbs::memory_region region, std::uint32_t domain) noexcept
+      : view_{elements, lkey{region.native_handle()->lkey}, domain}, region_{std::move(region)} {}
+
+  verbena::view<T, Rights> view_;
   verbs::memory_region region_;
-  std::uint32_t domain_;
 };
 
 }  // namespace verbena

@@ -44,11 +44,15 @@ class view {
     return {elements_.subspan(offset, count), key_, domain_};
   }
 
-  /// As one scatter/gather entry.
-  verbena::piece piece() const noexcept {
-    return {reinterpret_cast<std::byte*>(const_cast<std::remove_const_t<T>*>(elements_.data())),
-            elements_.size_bytes(), key_, domain_};
+  /// As one scatter/gather entry, and what that is made of.
+  verbena::piece piece() const noexcept { return {bytes(), size_bytes(), key_, domain_}; }
+  std::byte* bytes() const noexcept {
+    return reinterpret_cast<std::byte*>(const_cast<std::remove_const_t<T>*>(elements_.data()));
   }
+  constexpr lkey key() const noexcept { return key_; }
+
+  /// The number of the protection domain it was registered in.
+  constexpr std::uint32_t domain() const noexcept { return domain_; }
 
  private:
   std::span<T> elements_;

@@ -1,50 +1,71 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <array>
 #include <cstddef>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include <verbena/memory/local_memory.hpp>
-#include <verbena/memory/piece.hpp>
 #include <verbena/memory/rights.hpp>
 
 namespace verbena {
 
+/// How an operation holds memory until it is posted: the view of memory with a name is referred
+/// to, that of a temporary copied, as std::views::all does it. Copies would be loaded before the
+/// first entry is written, and a chain has more fields than there are registers.
+template <class Memory>
+using held =
+    std::conditional_t<std::is_lvalue_reference_v<Memory>,
+                       decltype(view_of(std::declval<const Memory&>())),
+                       std::remove_cvref_t<decltype(view_of(std::declval<const Memory&>()))>>;
+
 /// Several local pieces for one operation, gathered from or scattered to in the order given. Has
 /// the rights that all of them have.
-template <std::size_t Count, rights Rights>
-struct pieces {
-  static constexpr std::size_t count = Count;
-  static constexpr rights granted = Rights;
+template <class... Held>
+class pieces {
+ public:
+  static constexpr std::size_t count = sizeof...(Held);
+  static constexpr rights granted = static_cast<rights>(
+      (0xffU & ... & static_cast<unsigned>(rights_of<std::remove_cvref_t<Held>>)));
 
-  std::array<piece, Count> entries;
+  template <class... Memory>
+    requires(sizeof...(Memory) == count && (local_memory<std::remove_cvref_t<Memory>> && ...))
+  constexpr explicit pieces(Memory&&... memory) noexcept : views_{view_of(memory)...} {}
 
-  template <local_memory... Memory>
-    requires(sizeof...(Memory) == Count)
-  constexpr explicit pieces(const Memory&... memory) noexcept
-      : entries{view_of(memory).piece()...} {}
+  template <std::size_t Index>
+  [[gnu::always_inline]] constexpr const auto& view() const noexcept {
+    return std::get<Index>(views_);
+  }
+
+ private:
+  std::tuple<Held...> views_;
 };
 
-/// The rights that all of the given memory has.
-template <local_memory... Memory>
-inline constexpr rights common_rights =
-    static_cast<rights>((0xffU & ... & static_cast<unsigned>(rights_of<Memory>)));
+template <class... Memory>
+  requires(local_memory<std::remove_cvref_t<Memory>> && ...)
+pieces(Memory&&...) -> pieces<held<Memory>...>;
 
-template <local_memory... Memory>
-pieces(const Memory&...) -> pieces<sizeof...(Memory), common_rights<Memory...>>;
+template <class T>
+inline constexpr bool is_pieces = false;
+template <class... Held>
+inline constexpr bool is_pieces<pieces<Held...>> = true;
 
-/// As pieces: what an operation is given as its local memory.
-template <std::size_t Count, rights Rights>
-constexpr pieces<Count, Rights> as_pieces(const pieces<Count, Rights>& of) noexcept {
-  return of;
-}
-template <local_memory Memory>
-constexpr auto as_pieces(const Memory& memory) noexcept {
-  return pieces{memory};
+/// What an operation is given as its local memory: memory, or pieces of it.
+template <class T>
+concept local_argument = local_memory<std::remove_cvref_t<T>> || is_pieces<std::remove_cvref_t<T>>;
+
+/// An operation's local memory as pieces.
+template <local_argument Local>
+constexpr auto as_pieces(Local&& local) noexcept {
+  if constexpr (is_pieces<std::remove_cvref_t<Local>>) {
+    return local;
+  } else {
+    return pieces{std::forward<Local>(local)};
+  }
 }
 
 template <class Local>
-using pieces_of = decltype(as_pieces(std::declval<const Local&>()));
+using pieces_of = decltype(as_pieces(std::declval<Local>()));
 
 }  // namespace verbena

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 
 #include <verbena/memory/remote_region.hpp>
 #include <verbena/operation/request.hpp>
@@ -18,15 +20,17 @@ class read : public request<verbena::read, Local, Remote, Signal> {
  public:
   static constexpr operation what = operation::read;
 
-  template <class Memory>
-  constexpr read(const Memory& into, const Remote& from) noexcept
-      : base{as_pieces(into), from, 0} {}
+  template <local_argument Memory>
+  constexpr read(Memory&& into, const std::remove_reference_t<Remote>& from) noexcept
+      : base{as_pieces(std::forward<Memory>(into)), from, 0} {}
   constexpr read(Local local, Remote remote, std::uint32_t token) noexcept
       : base{local, remote, token} {}
 };
 
-template <class Memory, class T, rights Rights>
-read(const Memory&, const remote_region<T, Rights>&)
-    -> read<pieces_of<Memory>, remote_region<T, Rights>>;
+template <local_argument Memory, class T, rights Rights>
+read(Memory&&, const remote_region<T, Rights>&)
+    -> read<pieces_of<Memory>, const remote_region<T, Rights>&>;
+template <local_argument Memory, class T, rights Rights>
+read(Memory&&, remote_region<T, Rights>&&) -> read<pieces_of<Memory>, remote_region<T, Rights>>;
 
 }  // namespace verbena

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include <verbena/operation/request.hpp>
 
@@ -16,13 +17,14 @@ class receive : public request<verbena::receive, Local, Remote, Signal> {
  public:
   static constexpr operation what = operation::receive;
 
-  template <class Memory>
-  constexpr explicit receive(const Memory& into) noexcept : base{as_pieces(into), {}, 0} {}
+  template <local_argument Memory>
+  constexpr explicit receive(Memory&& into) noexcept
+      : base{as_pieces(std::forward<Memory>(into)), {}, 0} {}
   constexpr receive(Local local, Remote remote, std::uint32_t token) noexcept
       : base{local, remote, token} {}
 };
 
-template <class Memory>
-receive(const Memory&) -> receive<pieces_of<Memory>>;
+template <local_argument Memory>
+receive(Memory&&) -> receive<pieces_of<Memory>>;
 
 }  // namespace verbena

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <array>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
-#include <verbena/memory/piece.hpp>
 #include <verbena/memory/rights.hpp>
 #include <verbena/operation/pieces.hpp>
 #include <verbena/operation/work_request_id.hpp>
@@ -22,17 +20,21 @@ struct signal_by_policy {};
 struct signal_never {};
 
 /// What all operations have: local pieces, a remote end, a token that comes back with the
-/// completion. Values: cheap to make and to copy, meant to be made in the call of post.
+/// completion. Made in the call of post: what has a name there is referred to, not copied, and
+/// read when it is posted.
 template <template <class, class, class> class Operation, class Local, class Remote, class Signal>
 class request {
  public:
   static constexpr std::size_t piece_count = Local::count;
   static constexpr rights local_rights = Local::granted;
-  static constexpr bool one_sided = !std::is_same_v<Remote, no_remote>;
+  static constexpr bool one_sided = !std::is_same_v<std::remove_cvref_t<Remote>, no_remote>;
   static constexpr bool asks_signal = !std::is_same_v<Signal, signal_never>;
 
-  constexpr const std::array<piece, piece_count>& local() const noexcept { return local_.entries; }
-  constexpr const Remote& remote() const noexcept { return remote_; }
+  template <std::size_t Index>
+  [[gnu::always_inline]] constexpr const auto& local() const noexcept {
+    return local_.template view<Index>();
+  }
+  constexpr const std::remove_reference_t<Remote>& remote() const noexcept { return remote_; }
   constexpr std::uint32_t token() const noexcept { return token_; }
 
   /// With a token of the user's, below 2^24: an index, say, of what the request belongs to.

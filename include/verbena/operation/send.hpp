@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include <verbena/operation/request.hpp>
 
@@ -17,13 +18,14 @@ class send : public request<verbena::send, Local, Remote, Signal> {
  public:
   static constexpr operation what = operation::send;
 
-  template <class Memory>
-  constexpr explicit send(const Memory& from) noexcept : base{as_pieces(from), {}, 0} {}
+  template <local_argument Memory>
+  constexpr explicit send(Memory&& from) noexcept
+      : base{as_pieces(std::forward<Memory>(from)), {}, 0} {}
   constexpr send(Local local, Remote remote, std::uint32_t token) noexcept
       : base{local, remote, token} {}
 };
 
-template <class Memory>
-send(const Memory&) -> send<pieces_of<Memory>>;
+template <local_argument Memory>
+send(Memory&&) -> send<pieces_of<Memory>>;
 
 }  // namespace verbena

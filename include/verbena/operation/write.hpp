@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 
 #include <verbena/memory/remote_region.hpp>
 #include <verbena/operation/request.hpp>
@@ -18,14 +20,17 @@ class write : public request<verbena::write, Local, Remote, Signal> {
  public:
   static constexpr operation what = operation::write;
 
-  template <class Memory>
-  constexpr write(const Memory& from, const Remote& to) noexcept : base{as_pieces(from), to, 0} {}
+  template <local_argument Memory>
+  constexpr write(Memory&& from, const std::remove_reference_t<Remote>& to) noexcept
+      : base{as_pieces(std::forward<Memory>(from)), to, 0} {}
   constexpr write(Local local, Remote remote, std::uint32_t token) noexcept
       : base{local, remote, token} {}
 };
 
-template <class Memory, class T, rights Rights>
-write(const Memory&, const remote_region<T, Rights>&)
-    -> write<pieces_of<Memory>, remote_region<T, Rights>>;
+template <local_argument Memory, class T, rights Rights>
+write(Memory&&, const remote_region<T, Rights>&)
+    -> write<pieces_of<Memory>, const remote_region<T, Rights>&>;
+template <local_argument Memory, class T, rights Rights>
+write(Memory&&, remote_region<T, Rights>&&) -> write<pieces_of<Memory>, remote_region<T, Rights>>;
 
 }  // namespace verbena

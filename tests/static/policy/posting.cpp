@@ -6,23 +6,22 @@ namespace vb = verbena;
 
 // The smallest posting: a queue that takes everything and does nothing.
 struct smallest {
-  template <std::size_t Requests, std::size_t Pieces>
-  struct chain {
-    explicit chain(ibv_qp*) {}
-    template <std::size_t Index, std::size_t FirstPiece, class Request>
-    void add(const Request&, std::uint64_t, bool) {}
-    int submit(ibv_qp*) { return 0; }
-    bool complete(int) { return true; }
-    vb::accepted entered(int) { return {0, 0}; }
-  };
+  template <class Labels, class... Requests>
+  static vb::answer post(ibv_qp* const&, const Labels&, const Requests&...) {
+    return {0, nullptr};
+  }
 };
 static_assert(vb::posting_policy<smallest>);
 static_assert(std::is_same_v<vb::policies<smallest>::posting, smallest>);
 
-struct without_submit {
-  template <std::size_t Requests, std::size_t Pieces>
-  struct chain {
-    explicit chain(ibv_qp*) {}
-  };
+struct without_labels {
+  template <class... Requests>
+  static vb::answer post(ibv_qp*, const vb::sample_request&, const Requests&...);
 };
-static_assert(!vb::posting_policy<without_submit>);
+static_assert(!vb::posting_policy<without_labels>);
+
+struct without_answer {
+  template <class Labels, class... Requests>
+  static int post(ibv_qp*, const Labels&, const Requests&...);
+};
+static_assert(!vb::posting_policy<without_answer>);

@@ -4,25 +4,37 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <tuple>
+#include <utility>
 
-#include <verbena/memory/piece.hpp>
 #include <verbena/verbs/ibverbs.hpp>
 
 namespace verbena::posting {
 
-/// Writes the scatter/gather entries of one request. Unrolled here: g++ keeps a loop at -O2.
-template <std::size_t Count>
-[[gnu::always_inline]] inline void write_entries(ibv_sge* entry,
-                                                 const std::array<piece, Count>& pieces) noexcept {
-  std::apply(
-      [&](const auto&... each) __attribute__((always_inline)) {
-        ((entry->addr = reinterpret_cast<std::uintptr_t>(each.data),
-          entry->length = static_cast<std::uint32_t>(each.size),
-          entry->lkey = static_cast<std::uint32_t>(each.key), ++entry),
-         ...);
-      },
-      pieces);
+/// Where the entries of request `index` begin in the array of a chain.
+template <class... Requests>
+constexpr std::size_t first_piece(std::size_t index) noexcept {
+  const std::array<std::size_t, sizeof...(Requests)> counts{Requests::piece_count...};
+  std::size_t before = 0;
+  for (std::size_t i = 0; i < index; ++i) before += counts[i];
+  return before;
+}
+
+/// Writes one scatter/gather entry. The request is asked for each field on its own: fields loaded
+/// together need a register each.
+template <std::size_t Index, class Request>
+[[gnu::always_inline]] inline void write_entry(ibv_sge& entry, const Request& request) noexcept {
+  entry.addr = reinterpret_cast<std::uintptr_t>(request.template local<Index>().data());
+  entry.length = static_cast<std::uint32_t>(request.template local<Index>().size_bytes());
+  entry.lkey = static_cast<std::uint32_t>(request.template local<Index>().key());
+}
+
+/// Writes the entries of one request. Unrolled here: g++ keeps a loop at -O2.
+template <class Request>
+[[gnu::always_inline]] inline void write_entries(ibv_sge* entries,
+                                                 const Request& request) noexcept {
+  [&]<std::size_t... Index>(std::index_sequence<Index...>) __attribute__((always_inline)) {
+    (write_entry<Index>(entries[Index], request), ...);
+  }(std::make_index_sequence<Request::piece_count>{});
 }
 
 }  // namespace verbena::posting

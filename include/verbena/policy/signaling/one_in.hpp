@@ -18,7 +18,8 @@ struct one_in {
     return static_cast<std::uint16_t>(std::clamp<std::uint32_t>(depth / 2, 1, N));
   }
   static constexpr bool signals(std::uint16_t& unsignaled, std::uint16_t window, bool) noexcept {
-    if (++unsignaled < window) return false;
+    if (++unsignaled < window) [[likely]]
+      return false;
     unsignaled = 0;
     return true;
   }

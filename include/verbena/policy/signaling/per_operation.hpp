@@ -17,7 +17,8 @@ struct per_operation {
   }
   static constexpr bool signals(std::uint16_t& unsignaled, std::uint16_t window,
                                 bool asked) noexcept {
-    if (!asked && ++unsignaled < window) return false;
+    if (!asked && ++unsignaled < window) [[likely]]
+      return false;
     unsignaled = 0;
     return true;
   }

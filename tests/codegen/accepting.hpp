@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include <verbena/verbs/device.hpp>
+
+/// A verbs context whose data path takes whatever it is given: what is measured on it is the way
+/// to the provider's call and back, nothing of a provider.
+namespace accepting {
+
+/// What a polled queue holds each time it is asked; set by who measures.
+inline const ibv_wc* completions = nullptr;
+inline int completion_count = 0;
+
+inline int post_send(ibv_qp*, ibv_send_wr*, ibv_send_wr**) { return 0; }
+inline int post_recv(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**) { return 0; }
+inline int poll_cq(ibv_cq*, int, ibv_wc* entries) {
+  if (completion_count != 0) {
+    std::memcpy(entries, completions, sizeof(ibv_wc) * static_cast<std::size_t>(completion_count));
+  }
+  return completion_count;
+}
+
+struct provider {
+  provider() {
+    std::snprintf(device.name, sizeof device.name, "accepting");
+    context.device = &device;
+    context.ops.post_send = post_send;
+    context.ops.post_recv = post_recv;
+    context.ops.poll_cq = poll_cq;
+    queue_pair.context = &context;
+    completion_queue.context = &context;
+    completion_queue.cqe = 1 << 16;
+  }
+  provider(const provider&) = delete;
+  provider& operator=(const provider&) = delete;
+
+  ibv_device device{};
+  ibv_context context{};
+  ibv_qp queue_pair{};
+  ibv_cq completion_queue{};
+};
+
+inline provider instance;
+
+/// As much of the device seam as a completion queue is made with.
+inline constexpr verbena::verbs::control_table table = [] {
+  verbena::verbs::control_table made{};
+  made.close_device = [](ibv_context*) { return 0; };
+  made.query_device = [](ibv_context*, ibv_device_attr* attributes) {
+    *attributes = {};
+    attributes->max_cqe = 1 << 16;
+    return 0;
+  };
+  made.create_cq = [](ibv_context*, int, void*, ibv_comp_channel*, int) {
+    return &instance.completion_queue;
+  };
+  made.destroy_cq = [](ibv_cq*) { return 0; };
+  return made;
+}();
+
+inline verbena::verbs::device open() {
+  return verbena::verbs::device::adopt(&instance.context, table).value();
+}
+
+}  // namespace accepting

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cerrno>
+#include <cstring>
+
+#include "twin.hpp"
+
+namespace twin {
+
+constexpr int batch = 16;
+
+struct completion_queue {
+  ibv_cq* native;
+  queue* queues;
+  std::uint32_t place_mask;
+  std::uint32_t connections;
+  std::uint32_t left_count;
+  ibv_wc left[batch];
+};
+
+/// What the program that polls does with completions, for verbena and for the twin.
+struct tally {
+  std::uint64_t receives, sends, reads, writes, failures;
+  std::uint64_t tokens, bytes;
+  const void* last;
+};
+
+/// Whose completions the program wants to hear of.
+enum class wants { writes, receives, all };
+
+TWIN_COLD void failed(queue* q, const ibv_wc* wc, tally* t) {
+  const bool is_receive = ((wc->wr_id >> 36) & 0xf) == receive;
+  retire(is_receive ? &q->receives : &q->sends, static_cast<std::uint16_t>(wc->wr_id));
+  if (q->failure == 0) q->failure = static_cast<std::uint8_t>(wc->status);
+  q->sends.capacity = 0;
+  q->receives.capacity = 0;
+  t->failures += 1;
+}
+
+TWIN_COLD outcome lost(completion_queue* cq, int value) {
+  for (std::uint32_t i = 0; i < cq->connections; ++i) {
+    if (cq->queues[i].failure == 0) cq->queues[i].failure = IBV_WC_FATAL_ERR;
+    cq->queues[i].sends.capacity = 0;
+    cq->queues[i].receives.capacity = 0;
+  }
+  return {0, value == -1 ? EIO : -value};
+}
+
+template <wants Wants>
+TWIN_INLINE void completion(completion_queue* cq, const ibv_wc* wc, tally* t) {
+  const std::uint64_t id = wc->wr_id;
+  const auto owner = static_cast<std::uint32_t>(id >> 16) & 0xfffff;
+  queue* const q = &cq->queues[owner & cq->place_mask];
+  if (q->owner != owner) [[unlikely]]
+    return;
+  if (wc->status != IBV_WC_SUCCESS) [[unlikely]]
+    return failed(q, wc, t);
+  const auto position = static_cast<std::uint16_t>(id);
+  const auto what = static_cast<unsigned>(id >> 36) & 0xf;
+  if (what == receive) {
+    retire(&q->receives, position);
+    if (Wants == wants::all || Wants == wants::receives) {
+      void* const data = q->receive_data[position & q->receive_mask];
+      t->receives += 1;
+      t->bytes += data != nullptr ? wc->byte_len : 0;
+      t->last = data;
+    }
+    return;
+  }
+  retire(&q->sends, position);
+  if (Wants == wants::all && what == send) {
+    t->sends += 1;
+    t->tokens += id >> 40;
+  }
+  if (Wants == wants::all && what == read) {
+    t->reads += 1;
+    t->bytes += wc->byte_len;
+  }
+  if ((Wants == wants::all || Wants == wants::writes) && what == write) {
+    t->writes += 1;
+    t->tokens += id >> 40;
+  }
+}
+
+template <wants Wants>
+TWIN_COLD outcome poll_left(completion_queue* cq, tally* t) {
+  const std::uint32_t count = cq->left_count;
+  ibv_wc wc[batch];
+  std::memcpy(wc, cq->left, count * sizeof(ibv_wc));
+  cq->left_count = 0;
+  for (std::uint32_t i = 0; i < count; ++i) completion<Wants>(cq, &wc[i], t);
+  return {count, 0};
+}
+
+template <wants Wants>
+[[gnu::noinline]] outcome poll(completion_queue* cq, tally* t) {
+  if (cq->left_count != 0) [[unlikely]]
+    return poll_left<Wants>(cq, t);
+  ibv_wc wc[batch];
+  const int count = ibv_poll_cq(cq->native, batch, wc);
+  if (count < 0) [[unlikely]]
+    return lost(cq, count);
+  for (int i = 0; i < count; ++i) completion<Wants>(cq, &wc[i], t);
+  return {static_cast<std::uint32_t>(count), 0};
+}
+
+}  // namespace twin
