@@ -84,7 +84,7 @@ struct endpoint_descriptor {
     for (std::size_t i = 0; i < gids.size(); ++i) {
       wire::put(bytes, 12 + i, static_cast<std::uint8_t>(gids[i].kind));
       std::transform(gids[i].raw.begin(), gids[i].raw.end(),
-                     bytes.begin() + 32 + 16 * static_cast<int>(i),
+                     std::span{bytes}.subspan(32 + 16 * i).begin(),
                      [](std::uint8_t each) { return std::byte{each}; });
     }
     for (std::size_t i = 0; i < regions.count; ++i) {

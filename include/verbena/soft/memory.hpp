@@ -64,7 +64,7 @@ inline std::optional<region_view> find_of(const context& here, std::uint32_t own
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t length) noexcept {
   if (length <= 64 && length % 8 == 0 && reinterpret_cast<std::uintptr_t>(to) % 8 == 0) {
     for (std::size_t at = 0; at < length; at += 8) {
-      std::uint64_t word;
+      std::uint64_t word = 0;
       std::memcpy(&word, from + at, 8);
       std::atomic_ref<std::uint64_t>{*reinterpret_cast<std::uint64_t*>(to + at)}.store(
           word, std::memory_order_release);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// expect: cannot convert
+// expect: lkey
 #include <verbena/verbena.hpp>
 
 namespace vb = verbena;

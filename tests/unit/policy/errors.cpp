@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+// needs exceptions
 #include <sys/wait.h>
 #include <unistd.h>
 

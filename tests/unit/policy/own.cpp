@@ -63,16 +63,11 @@ struct counted {
 /// Notes every request on its way into a list.
 struct noted {
   static inline std::vector<std::size_t> pieces;
-  template <std::size_t Requests, std::size_t Pieces>
-  struct chain : vb::posting::list::chain<Requests, Pieces> {
-    using base = vb::posting::list::chain<Requests, Pieces>;
-    using base::base;
-    template <std::size_t Index, std::size_t FirstPiece, class Request>
-    void add(const Request& request, std::uint64_t id, bool signaled) {
-      pieces.push_back(Request::piece_count);
-      base::template add<Index, FirstPiece>(request, id, signaled);
-    }
-  };
+  template <class Labels, class... Requests>
+  static vb::answer post(ibv_qp* const& queue_pair, Labels&& labels, const Requests&... requests) {
+    (pieces.push_back(Requests::piece_count), ...);
+    return vb::posting::list::post(queue_pair, labels, requests...);
+  }
 };
 
 }  // namespace
