@@ -139,7 +139,7 @@ class attachment {
       if (woken || now >= look_at) {
         look_at = now + look_aside.every;
         if (look_aside() && !std::exchange(over, true)) {
-          deadline = std::min(deadline, now + flush_time());
+          deadline = std::min(deadline, deadline_after(flush_time()));
         }
       }
       if (!found.error() || (found.timed_out() && now < deadline)) continue;
@@ -180,7 +180,7 @@ class attachment {
     state.fail(status::flushed);
     // Not by wait(), which a stop() would end.
     const bool iwarp = device().is_iwarp();
-    const clock::time_point until = iwarp ? clock::now() + flush_time() : deadline;
+    const clock::time_point until = iwarp ? deadline_after(flush_time()) : deadline;
     while (state.sends.outstanding() + state.receives.outstanding() != 0) {
       if (const polled found = queue_->poll_only(state, handle); found) continue;
       if (clock::now() >= until) break;

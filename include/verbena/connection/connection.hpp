@@ -82,12 +82,16 @@ class basic_connection {
   std::size_t peer_regions() const noexcept { return peers_.count; }
 
   /// Whether the peer has closed or died, as far as setup::cm can tell; requests outstanding are
-  /// then flushed. Never blocks. With setup::descriptor only a failing request tells.
+  /// then flushed. Never blocks. wait() asks by itself, completions().wait() does not. With
+  /// setup::descriptor only a failing request tells.
   bool peer_gone() {
     if (attachment_ == nullptr || !session_.peer_gone()) return false;
     if (!std::exchange(flushed_, true)) (void)attachment_->fail();
     return true;
   }
+
+  /// Readable when peer_gone() has something to look at, for poll() or epoll; -1 for never.
+  int peer_descriptor() const noexcept { return session_.descriptor(); }
 
   /// Lets the requests posted complete (within options::close_timeout), tells the peer, takes what
   /// is left flushed, and destroys the queue pair. Again: does nothing. The destructor does the
