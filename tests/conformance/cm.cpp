@@ -221,6 +221,23 @@ TEST_CASE("cm: no way there", "[cm]") {
   CHECK(mentions(made.error(), "203.0.113.1:7471"));
 }
 
+TEST_CASE("cm: nobody has the address", "[cm]") {
+  VERBENA_DEVICE_OR_SKIP(device);
+  // siw connects TCP inside rdma_connect, for two minutes where nobody answers.
+  if (device.domain().device().is_iwarp())
+    VERBENA_SKIP("iWARP: the kernel's connect has no deadline");
+  if (std::string_view{host()} != "192.0.2.1")
+    VERBENA_SKIP("no network that is known to have room");
+  const auto begun = clock_type::now();
+  auto made = quiet_end::open(device).value().connect({"192.0.2.99", 7471}, 1s);
+  CHECK(clock_type::now() - begun < 2s);
+  REQUIRE(!made);
+  INFO(made.error().message());
+  CHECK(made.error() == vb::errc::timed_out);
+  CHECK(mentions(made.error(), "resolving the address"));
+  CHECK(mentions(made.error(), "192.0.2.99:7471"));
+}
+
 TEST_CASE("cm: rejected with a reason", "[cm]") {
   VERBENA_DEVICE_OR_SKIP(device);
   cm_link::listener port{device, {host(), 0}};
@@ -468,7 +485,7 @@ TEST_CASE("cm: closing at once, twice, and after the peer", "[cm]") {
     auto both = std::async(std::launch::async, [&closing = first] { return closing.close(); });
     const auto mine = second.close();
     const auto theirs = both.get();
-    if (!mine) INFO(mine.error().message());
+    INFO((mine ? "" : mine.error().message()));
     CHECK(mine);
     CHECK(theirs);
     CHECK(first.close());
@@ -577,7 +594,7 @@ TEMPLATE_TEST_CASE("cm: a peer that is killed is noticed while waiting", "[cm]",
   CHECK(refused.failed_with(vb::errc::broken));
   const auto closing = clock_type::now();
   const auto closed = here.close();
-  if (!closed) WARN(closed.error().message());
+  INFO((closed ? "" : closed.error().message()));
   CHECK(closed);
   CHECK(clock_type::now() - closing < 500ms);
 }
@@ -602,11 +619,13 @@ TEST_CASE("cm: a peer killed with our sends under way", "[cm]") {
   kill_peer(peer);
   const auto outcome = here.wait(10s);
   REQUIRE(!outcome);
-  WARN(outcome.error().message());
-  CHECK(outcome.error() != vb::errc::timed_out);
+  INFO(outcome.error().message());
+  // Which is noticed first, the CM's word or a send that nobody answers, is a race.
+  CHECK((outcome.error() == vb::errc::disconnected ||
+         outcome.error().code().category() == vb::status_category()));
   const auto closing = clock_type::now();
   const auto closed = here.close();
-  if (!closed) WARN(closed.error().message());
+  INFO((closed ? "" : closed.error().message()));
   CHECK(closed);
   CHECK(clock_type::now() - closing < 500ms);
 }
@@ -721,7 +740,8 @@ TEST_CASE("cm: many clients at once", "[cm]") {
   }
   for (int i = 0; i < 32; ++i) {
     auto accepted = port.accept(20s);
-    if (!accepted) WARN(accepted.error().message());
+    INFO((accepted ? "" : accepted.error().message()));
+    CHECK(accepted);
   }
   for (auto& each : clients) CHECK(each.get() == "");
 }
@@ -746,12 +766,14 @@ TEST_CASE("cm: connecting can be stopped", "[cm]") {
 TEST_CASE("cm: IPv6", "[cm]") {
   VERBENA_DEVICE_OR_SKIP(device);
   const std::string_view here = host();
-  const char* six = here == "192.0.2.1" ? "2001:db8:1::1" : "2001:db8:2::1";
+  const char* six = here == "192.0.2.1"      ? "2001:db8:1::1"
+                    : here == "198.51.100.1" ? "2001:db8:2::1"
+                                             : "::1";
   auto port = quiet_link::listener::open(device, {six, 0});
   if (!port) VERBENA_SKIP(port.error().message());
   auto accepted = std::async(std::launch::async, [&] { return port.value().accept(soon); });
   auto made = quiet_end::open(device).value().connect(port.value().address(), soon);
-  if (!made) WARN(made.error().message());
+  INFO((made ? "" : made.error().message()));
   CHECK(made);
   CHECK(accepted.get());
 }

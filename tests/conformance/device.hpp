@@ -7,7 +7,10 @@
 #include <string>
 #include <utility>
 
+#include <verbena/soft.hpp>
 #include <verbena/verbena.hpp>
+
+#include "catch.hpp"
 
 /// Leaves the test case; CTest counts it as skipped.
 #define VERBENA_SKIP(reason)                      \
@@ -31,8 +34,12 @@ struct device_under_test {
   }
 };
 
-/// `name` becomes the device under test, or the test is skipped.
-#define VERBENA_DEVICE_OR_SKIP(name)                            \
-  device_under_test name##_asked;                               \
-  if (!name##_asked.device) VERBENA_SKIP(name##_asked.missing); \
+/// `name` becomes the device under test, or the test is skipped; one that is named and can not be
+/// opened is a failure.
+#define VERBENA_DEVICE_OR_SKIP(name)                                          \
+  device_under_test name##_asked;                                             \
+  if (!name##_asked.device) {                                                 \
+    if (std::getenv("VERBENA_DEVICE") != nullptr) FAIL(name##_asked.missing); \
+    VERBENA_SKIP(name##_asked.missing);                                       \
+  }                                                                           \
   verbena::device& name = *name##_asked.device
