@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // needs exceptions
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -509,7 +511,7 @@ namespace {
 /// This program again, as a peer of its own that can be killed: the test case `name`, which gets
 /// `given` in the environment variable VERBENA_PEER.
 pid_t start_peer(const char* name, const std::string& given) {
-  ::setenv("VERBENA_PEER", given.c_str(), 1);
+  ::setenv("VERBENA_PEER", given.c_str(), 1);  // the tests of this program run one after another
   std::string program = "conformance";
   std::string test = name;
   std::array<char*, 3> arguments{program.data(), test.data(), nullptr};
@@ -520,6 +522,7 @@ pid_t start_peer(const char* name, const std::string& given) {
   REQUIRE(::posix_spawn(&started, "/proc/self/exe", &quiet, nullptr, arguments.data(), environ) ==
           0);
   posix_spawn_file_actions_destroy(&quiet);
+  ::unsetenv("VERBENA_PEER");
   return started;
 }
 
@@ -536,7 +539,13 @@ std::uint16_t given_port() {
 
 }  // namespace
 
+/// For the test cases that are run by start_peer().
+#define VERBENA_PEER_OR_SKIP()                                                                    \
+  if (std::getenv("VERBENA_PEER") == nullptr) VERBENA_SKIP("this is the other end of another test"); \
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL)
+
 TEST_CASE("peer: connects and sends until it is killed", "[.peer]") {
+  VERBENA_PEER_OR_SKIP();
   const vb::device device = vb::open_device();
   cm_link peer = cm_end{device}.connect({host(), given_port()}, soon);
   auto out = device.allocate<vb::source>(64);
@@ -547,12 +556,14 @@ TEST_CASE("peer: connects and sends until it is killed", "[.peer]") {
 }
 
 TEST_CASE("peer: connects until it is killed", "[.peer]") {
+  VERBENA_PEER_OR_SKIP();
   const vb::device device = vb::open_device();
   const cm_link peer = cm_end{device}.connect({host(), given_port()}, soon);
   for (;;) std::this_thread::sleep_for(1s);
 }
 
 TEST_CASE("peer: asks and is killed", "[.peer]") {
+  VERBENA_PEER_OR_SKIP();
   const vb::device device = vb::open_device();
   (void)cm_end{device}.connect({host(), given_port()}, 60s);
 }

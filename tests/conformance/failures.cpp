@@ -68,6 +68,7 @@ TEST_CASE("failures: nobody answers", "[rc][retry]") {
     INFO("destroyed " << destroyed);
     end_options chosen;
     chosen.retries = 1;
+    chosen.timeout = 12;  // 17 ms
     linked pair{on, chosen};
     if (destroyed)
       pair.there.destroy();
@@ -92,6 +93,7 @@ TEST_CASE("failures: a peer in ERR does not answer either", "[rc][retry]") {
   region memory{on, 64};
   end_options chosen;
   chosen.retries = 1;
+  chosen.timeout = 12;  // 17 ms
   linked pair{on, chosen};
   REQUIRE(pair.there.modify(IBV_QPS_ERR) == 0);
   pair.here.post(send_work{1, IBV_WR_RDMA_WRITE, {memory.piece(0, 8)}}.at(memory, 8));

@@ -101,7 +101,7 @@ exec {err}> >(exec cat >&2 {out}>&-) && relays+=($!)
 
 # The last three go to the guest's init.
 kernel_options=(
-  console=ttyS0 quiet panic=-1 rdinit=/init cryptomgr.notests mitigations=off nokaslr
+  console=ttyS0 quiet panic=-1 no_timer_check rdinit=/init cryptomgr.notests mitigations=off nokaslr
   "limit=$limit" "rxe=${addresses[rxe]}" "siw=${addresses[siw]}"
 )
 

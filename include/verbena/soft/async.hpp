@@ -49,6 +49,13 @@ inline int get_async_event(ibv_context* native, ibv_async_event* into) {
         into->event_type = static_cast<ibv_event_type>(trouble - 1);
         return true;
       }
+      // After the move to ERR it takes no more from the shared queue.
+      if (each->shared_receives != nullptr && each->entry->state.load() == IBV_QPS_ERR &&
+          !each->last_receive_told.exchange(true)) {
+        into->element.qp = &each->native.qp_base;
+        into->event_type = IBV_EVENT_QP_LAST_WQE_REACHED;
+        return true;
+      }
     }
     for (shared_receive_queue* each : here.shared_receives) {
       if (each->queue.entry->reached.exchange(0) != 0) {

@@ -177,7 +177,8 @@ struct queue_pair {
   std::uint32_t tries = 0;
   std::uint32_t not_ready_tries = 0;
   bool receives_flushed = false;
-  bool waits = false;  ///< counted in send_queue->blocked
+  std::atomic<bool> last_receive_told{false};  ///< IBV_EVENT_QP_LAST_WQE_REACHED, since RESET
+  bool waits = false;                          ///< counted in send_queue->blocked
   std::vector<built_request> built;
   bool extended = false;  ///< made with send_ops_flags
 

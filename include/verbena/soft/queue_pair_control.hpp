@@ -184,6 +184,7 @@ inline int modify_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
       of.again_at = 0;
       of.tries = of.not_ready_tries = 0;
       of.receives_flushed = false;
+      of.last_receive_told = false;
       of.attributes = {};
       of.entry->peer = none;
     }

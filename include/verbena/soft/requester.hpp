@@ -78,6 +78,7 @@ class requester {
     if (pair_.receives_flushed || pair_.entry->state.load() != IBV_QPS_ERR) return;
     pair_.receives_flushed = true;
     drop_receives(true);
+    if (pair_.shared_receives != nullptr) wake(here_, here_.fabric->me(), async_number);
   }
 
   /// Takes back everything posted to the queue pair's own receive queue.
