@@ -236,7 +236,7 @@ TEST_CASE("cm: nobody has the address", "[cm]") {
   REQUIRE(!made);
   INFO(made.error().message());
   CHECK(made.error() == vb::errc::timed_out);
-  CHECK(mentions(made.error(), "resolving the address"));
+  // Which step waits is up to the network: a device without ARP resolves every address.
   CHECK(mentions(made.error(), "192.0.2.99:7471"));
 }
 
@@ -540,8 +540,9 @@ std::uint16_t given_port() {
 }  // namespace
 
 /// For the test cases that are run by start_peer().
-#define VERBENA_PEER_OR_SKIP()                                                                    \
-  if (std::getenv("VERBENA_PEER") == nullptr) VERBENA_SKIP("this is the other end of another test"); \
+#define VERBENA_PEER_OR_SKIP()                             \
+  if (std::getenv("VERBENA_PEER") == nullptr)              \
+    VERBENA_SKIP("this is the other end of another test"); \
   ::prctl(PR_SET_PDEATHSIG, SIGKILL)
 
 TEST_CASE("peer: connects and sends until it is killed", "[.peer]") {
