@@ -65,6 +65,7 @@ inline error reason_of(const verbs::cm_id& id, const error& failed) {
   }
   const auto code = failed.code();
   if (code == std::make_error_code(std::errc::connection_refused)) return {errc::no_listener, {}};
+  if (code == std::make_error_code(std::errc::timed_out)) return {errc::unreachable, {}};
   if (code == std::make_error_code(std::errc::connection_reset)) return {errc::disconnected, {}};
   return failed;
 }

@@ -202,6 +202,8 @@ TEST_CASE("FC-37 the reason of a rejection is an error of its own") {
     on.cm.after["connect"] = {};
     on.cm.refuse["connect"] = ECONNREFUSED;
     CHECK(on.connect().error() == vb::errc::no_listener);
+    on.cm.refuse["connect"] = ETIMEDOUT;
+    CHECK(on.connect().error() == vb::errc::unreachable);
   }
   bed on;
   on.cm.after["connect"] = {{RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT}};
