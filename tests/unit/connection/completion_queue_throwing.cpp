@@ -85,6 +85,36 @@ TEST_CASE("FC-04 a handler that throws at a failure loses none of those behind i
   CHECK(test.adapter.count(call::poll_cq) == 2);
 }
 
+TEST_CASE("FC-04 order survives both a throwing handler and a connection that closes") {
+  fabricated::device adapter;
+  const auto opened = adapter.open();
+  const auto domain = vb::verbs::protection_domain::create(opened).value();
+  const auto memory = fabricated::memory(domain);
+  using core = vb::completion_queue_core<vb::completion::busy_poll>;
+  const auto queue = core::create(opened, {128, 2}, {}).value();
+  fabricated::link<> stays{domain, queue, {.send_depth = 64}};
+  fabricated::link<> goes{domain, queue};
+  for (std::uint32_t i = 0; i < 40; ++i) CHECK(stays.post(vb::send(memory.first(8)).token(i)));
+  adapter.complete_all(stays.native());
+  const auto nobody = vb::on([](vb::failed) {});
+  // Three batches are put aside, more than one poll hands out.
+  for (int i = 0; i < 3; ++i) CHECK_FALSE(queue->poll_only(*goes.state, nobody));
+
+  std::vector<std::uint32_t> seen;
+  const thrower handler{seen};
+  const auto handle =
+      vb::on([&](vb::completed<vb::send> done) { handler.note(done.token()); }, [](vb::failed) {});
+  for (bool more = true; more;) {
+    try {
+      more = bool{queue->poll(handle)};
+    } catch (const std::runtime_error&) {
+    }
+  }
+  std::vector<std::uint32_t> all(40);
+  for (std::uint32_t i = 0; i < 40; ++i) all[i] = i;
+  CHECK(seen == all);
+}
+
 TEST_CASE("FC-04 what a throwing handler left over goes with its queue pair") {
   workbench<> test;
   std::vector<std::uint32_t> seen;

@@ -56,6 +56,11 @@ TEST_CASE("FC-32 v2 is taken before v1, and routable before link-local") {
   CHECK(chosen(backwards, backwards) == 0);
 }
 
+TEST_CASE("FC-32 v2 on the link alone is taken before v1 that is routable") {
+  const auto ends = table({{0, roce_v1(unique_local)}, {1, roce_v2(link_local)}});
+  CHECK(chosen(ends, ends) == 1);
+}
+
 TEST_CASE("FC-32 the index is the place in the device's table, holes or not") {
   const auto sparse = table({{6, roce_v1(ipv4)}, {9, roce_v2(ipv4)}});
   CHECK(chosen(sparse, sparse) == 9);
