@@ -22,7 +22,7 @@ END_OF_USAGE
 }
 
 # Seconds: for each wait of an example, and for a whole program.
-patience=10 limit=60
+patience=20 limit=60
 
 ## Here or in the guest
 
@@ -42,7 +42,10 @@ hear() {
   local stream=$1
   status=0
   IFS= read -r -d '' -t "$limit" -u "$stream" said || status=$?
-  ((status <= 128)) || kill -KILL "$2" # the time is over
+  if ((status > 128)); then
+    said+="did not end within $limit s; where it was: $(cat "/proc/$2/"{wchan,stack} 2>/dev/null)"
+    kill -KILL "$2"
+  fi
   status=0
   wait "$2" || status=$?
   exec {stream}<&-
