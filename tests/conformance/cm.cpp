@@ -93,7 +93,6 @@ std::pair<Link, Link> connected(const vb::device& device, const vb::options& cho
 const auto no_failure = vb::on([](const vb::failed& f) {
   FAIL("request failed: " << vb::make_error_code(f.status()).message());
 });
-const auto ignore = vb::on([](const vb::failed&) {});
 
 }  // namespace
 
@@ -477,6 +476,22 @@ TEST_CASE("cm: what was sent before the peer closed is received", "[cm]") {
   CHECK(failed == 6);
   CHECK(breaking == 1);
   CHECK(second.peer_gone());
+  second.close();
+}
+
+TEST_CASE("cm: a wait ends though the last sends are not signaled", "[cm]") {
+  VERBENA_DEVICE_OR_SKIP(device);
+  using unsignaled_link = vb::connection<vb::setup::cm, vb::signaling::one_in<16>>;
+  auto in = device.allocate<vb::sink>(64);
+  auto out = device.allocate<vb::source>(64);
+  auto [first, second] = connected<unsignaled_link>(device);
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 3; ++i) REQUIRE(second.post(vb::receive(in)));
+    REQUIRE(first.post(vb::send(out), vb::send(out), vb::send(out)));
+    first.wait(soon, no_failure);
+    second.wait(soon, no_failure);
+  }
+  first.close();
   second.close();
 }
 
