@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -205,9 +206,10 @@ class completion_queue_core {
     if (state.owner != id.owner()) [[unlikely]]
       return;
     if (entry.status != IBV_WC_SUCCESS) [[unlikely]] {
-      const failed request = note_failure(entry, state);
-      if (request.what() != operation::marker || request.breaks_connection()) handle(request);
-      return;
+      using handler = std::remove_reference_t<decltype(failure_handler(handle))>;
+      // Named: as a mere argument of the call g++ would keep all handlers in memory for it.
+      by_copy_or_reference<handler> told = failure_handler(handle);
+      return tell_failure<handler>(entry, state, told);
     }
     if (id.what() == operation::receive) {
       const std::uint32_t retired = state.receives.retire(id.position());
@@ -227,14 +229,31 @@ class completion_queue_core {
   [[gnu::always_inline]] static void tell(const ibv_wc& entry, std::uint32_t retired,
                                           Handlers& handle) {
     if constexpr (std::invocable<Handlers&, completed<Operation>>) {
-      if (work_request_id{entry.wr_id}.what() == operation_of<Operation>) {
-        handle(completed<Operation>{entry, nullptr, retired});
+      const bool its_kind = work_request_id{entry.wr_id}.what() == operation_of<Operation>;
+      const completed<Operation> done{entry, nullptr, retired};
+      if constexpr (kinds_sent<Handlers> == 1) {
+        if (its_kind) [[likely]]  // else g++ puts the only handler aside
+          handle(done);
+      } else {
+        if (its_kind) handle(done);
       }
     }
   }
 
-  /// The books of a failure. The handlers are not taken here but told by the caller: referred to
-  /// from out of line, they would have to be written to memory on the way that succeeds.
+  /// How many kinds of what is sent the handlers want to hear of.
+  template <class Handlers>
+  static constexpr int kinds_sent = int{std::invocable<Handlers&, completed<send>>} +
+                                    int{std::invocable<Handlers&, completed<read>>} +
+                                    int{std::invocable<Handlers&, completed<write>>};
+
+  template <class Handler>
+  [[gnu::cold, gnu::noinline]] static void tell_failure(const ibv_wc& entry,
+                                                        queue_pair_state& state,
+                                                        by_copy_or_reference<Handler> handle) {
+    const failed request = note_failure(entry, state);
+    if (request.what() != operation::marker || request.breaks_connection()) handle(request);
+  }
+
   [[gnu::cold, gnu::noinline]] static failed note_failure(const ibv_wc& entry,
                                                           queue_pair_state& state) noexcept {
     const work_request_id id{entry.wr_id};

@@ -243,6 +243,49 @@ TEST_CASE("a failure carries status and vendor code, also those of a later time"
   CHECK(test.link.state->failure == static_cast<vb::status>(IBV_WC_TM_RNDV_INCOMPLETE));
 }
 
+TEST_CASE("a failure reaches its function itself, not a copy of it that could differ") {
+  struct all_kinds {
+    unsigned failures = 0;
+    void operator()(vb::failed) { ++failures; }
+    void operator()(vb::completed<vb::send>) const {}
+  };
+  struct heavy {
+    std::array<unsigned*, 4> to{};
+    void operator()(vb::failed) const { ++*to[3]; }
+  };
+  workbench<> test;
+  CHECK(test.link.post(test.message(), test.message(), test.message()));
+  test.adapter.fail_send(test.link.native(), IBV_WC_REM_ACCESS_ERR);
+  SECTION("counting in itself") {
+    all_kinds own;
+    while (test.link.queue->poll(own)) {
+    }
+    CHECK(own.failures == 3);
+  }
+  SECTION("counting in itself, in a set") {
+    auto set = vb::on([count = 0U](vb::failed) mutable { return ++count; });
+    while (test.link.queue->poll(set)) {
+    }
+    CHECK(set(vb::failed{{0}, vb::status::flushed, 0, false}) == 4);
+  }
+  SECTION("large") {
+    unsigned failures = 0;
+    const auto set = vb::on(heavy{{nullptr, nullptr, nullptr, &failures}});
+    while (test.link.queue->poll(set)) {
+    }
+    CHECK(failures == 3);
+  }
+  SECTION("one function for everything beside a better one") {
+    unsigned failures = 0;
+    unsigned others = 0;
+    auto set = vb::on([&](const auto&) { ++others; }, [&](const vb::failed&) { ++failures; });
+    while (test.link.queue->poll(set)) {
+    }
+    CHECK(failures == 3);
+    CHECK(others == 0);
+  }
+}
+
 TEST_CASE("FC-04 each connection reports that it is broken exactly once, and the others go on") {
   grounds on;
   const auto queue = vb::completion_queue_core<busy_poll>::create(on.opened, {64, 2}, {}).value();
