@@ -495,6 +495,33 @@ TEST_CASE("cm: a wait ends though the last sends are not signaled", "[cm]") {
   second.close();
 }
 
+TEST_CASE("FC-22 a receive fills its memory though the buffer is gone", "[cm]") {
+  VERBENA_DEVICE_OR_SKIP(device);
+  auto [first, second] = connected<quiet_link>(device);
+  auto out = device.allocate<vb::source>(64);
+  put(out, "for a buffer that is gone");
+  std::string arrived;
+  {
+    auto gone = device.allocate<vb::sink>(64);
+    REQUIRE(second.post(vb::receive(gone)));
+  }
+  auto other = device.allocate<vb::sink>(64);  // would lie where the first one did
+  settle(device);
+  REQUIRE(first.post(vb::send(out)));
+  REQUIRE(first.wait(soon, no_failure));
+  REQUIRE(second.wait(
+      soon, vb::on(
+                [&](vb::completed<vb::receive> done) {
+                  const auto bytes = done.bytes();
+                  arrived.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+                },
+                [](const vb::failed& f) { FAIL(vb::make_error_code(f.status()).message()); })));
+  CHECK(arrived.starts_with("for a buffer that is gone"));
+  CHECK(text(other).empty());
+  first.close().value();
+  second.close().value();
+}
+
 TEST_CASE("cm: closing at once, twice, and after the peer", "[cm]") {
   VERBENA_DEVICE_OR_SKIP(device);
   for (int i = 0; i < 10; ++i) {

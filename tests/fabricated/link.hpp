@@ -35,6 +35,7 @@ class link {
   explicit link(const verbena::verbs::protection_domain& domain,
                 std::shared_ptr<core> completions = nullptr, link_options options = {})
       : queue{std::move(completions)},
+        domain_{domain.share()},
         data_(std::bit_ceil(options.receive_depth)),
         depth_{options.send_depth + options.receive_depth} {
     if (queue == nullptr) queue = core::create(domain.device(), {depth_, 1}, {}).value();
@@ -55,11 +56,15 @@ class link {
     state->domain = domain.id();
     state->max_message = options.max_message;
     state->signal_window = Policies::signaling::window(options.send_depth);
+    domain_.lingering().add(state->sends);
+    domain_.lingering().add(state->receives);
   }
   link(const link&) = delete;
   link& operator=(const link&) = delete;
   ~link() {
     pair.close().value();
+    domain_.lingering().remove(state->sends);
+    domain_.lingering().remove(state->receives);
     queue->detach(*state, depth_);
   }
 
@@ -90,6 +95,7 @@ class link {
     pair.modify(to, transport::to_send, "RTS").value();
   }
 
+  verbena::verbs::protection_domain domain_;
   std::vector<std::byte*> data_;
   std::uint32_t depth_;
 };

@@ -16,6 +16,7 @@
 #include <verbena/policy/posting.hpp>
 #include <verbena/policy/posting/entries.hpp>
 #include <verbena/verbs/call.hpp>
+#include <verbena/verbs/memory_uses.hpp>
 
 /// The way of a chain from the user's line to the provider. Inlined whole: no heap, no lock of
 /// its own, no string. What happens when it does not work is out of line. Nothing here throws, but
@@ -92,7 +93,7 @@ template <work_queue Queue>
   if (refused != nullptr) {
     entered = static_cast<std::uint16_t>(work_request_id{*refused}.position() - queue.posted);
   }
-  queue.posted += entered;
+  queue.post(entered);
   // Sends that did not enter have been counted. The next one is signaled, never later than due.
   if (Queue == &queue_pair_state::sends) {
     state.unsignaled = static_cast<std::uint16_t>(state.signal_window - 1);
@@ -101,6 +102,24 @@ template <work_queue Queue>
   if (number == ENOMEM && queue.outstanding() != 0) return {progress{entered, errc::would_block}};
   return {progress::system(entered, number)};
 }
+
+#ifndef NDEBUG
+/// Remembers what memory a chain uses, see verbs::memory_uses.
+template <class... Requests>
+void note_uses(const work_queue_positions& queue, const Requests&... requests) {
+  std::array<verbs::memory_uses::use, (Requests::piece_count + ...)> all;
+  std::size_t at = 0;
+  std::uint32_t position = queue.posted;
+  const auto note = [&]<std::size_t... Index>(const auto& request, std::index_sequence<Index...>) {
+    ((all[at++] = {position, request.template local<Index>().domain(),
+                   static_cast<std::uint32_t>(request.template local<Index>().key())}),
+     ...);
+    ++position;
+  };
+  (note(requests, std::make_index_sequence<Requests::piece_count>{}), ...);
+  verbs::memory_uses::of_process().add(queue, all);
+}
+#endif
 
 template <class Policies, class... Requests>
 [[gnu::always_inline]] inline posted post_sends(queue_pair_state& state,
@@ -113,6 +132,9 @@ template <class Policies, class... Requests>
   } else {
     assert(judge_chain(state, state.sends, requests...) == errc{});
   }
+#ifndef NDEBUG
+  note_uses(state.sends, requests...);
+#endif
   const std::uint32_t position = state.sends.posted;
   std::uint16_t unsignaled = state.unsignaled;
   const auto label_of =
@@ -128,7 +150,7 @@ template <class Policies, class... Requests>
   const answer got = Policies::posting::post(state.queue_pair, label_of, requests...);
   if (!got.complete()) [[unlikely]]
     return partly<&queue_pair_state::sends>(state, count > 1 ? got.refused : nullptr, got.value);
-  state.sends.posted += count;
+  state.sends.post(count);
   return posted{count};
 }
 
@@ -143,6 +165,9 @@ template <class Policies, class... Requests>
   } else {
     assert(judge_chain(state, state.receives, requests...) == errc{});
   }
+#ifndef NDEBUG
+  note_uses(state.receives, requests...);
+#endif
   std::array<ibv_recv_wr, count> work;
   std::array<ibv_sge, (Requests::piece_count + ...)> entries;
   const std::uint32_t position = state.receives.posted;
@@ -168,7 +193,7 @@ template <class Policies, class... Requests>
   const answer got = answer::from(value, stopped);
   if (!got.complete()) [[unlikely]]
     return partly<&queue_pair_state::receives>(state, count > 1 ? got.refused : nullptr, got.value);
-  state.receives.posted += count;
+  state.receives.post(count);
   return posted{count};
 }
 

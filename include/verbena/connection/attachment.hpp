@@ -119,15 +119,12 @@ class attachment {
   template <class Handlers, class LookAside>
   result<void> wait(clock::time_point deadline, Handlers&& handle, LookAside&& look_aside) {
     queue_pair_state& state = *state_;
-    const std::uint32_t sends = state.sends.posted;
-    const std::uint32_t receives = state.receives.posted;
-    const auto reached = [](const work_queue_positions& queue, std::uint32_t position) {
-      return static_cast<std::int32_t>(queue.retired - position) >= 0;
-    };
+    const std::uint32_t sends = state.sends.end();
+    const std::uint32_t receives = state.receives.end();
     bool marked = state.unsignaled == 0;
     bool over = false;
     clock::time_point look_at = clock::now() + look_aside.every;
-    while (!(reached(state.sends, sends) && reached(state.receives, receives))) {
+    while (!(state.sends.retired_before(sends) && state.receives.retired_before(receives))) {
       if (!marked && state.sends.has_room(1)) {
         BOOST_OUTCOME_TRY(post_marker());
         marked = true;
@@ -192,6 +189,8 @@ class attachment {
                                                   std::to_string(native_handle()->qp_num)};
     }
     BOOST_OUTCOME_TRY(queue_pair_.close());
+    domain_.lingering().remove(state.sends);
+    domain_.lingering().remove(state.receives);
     queue_->detach(*std::exchange(state_, nullptr), depth_);
     return outcome;
   }
@@ -271,6 +270,8 @@ class attachment {
     state_->domain = domain_.id();
     state_->max_message = port.max_msg_sz;
     state_->signal_window = Signaling::window(sends);
+    domain_.lingering().add(state_->sends);
+    domain_.lingering().add(state_->receives);
     return allow<Transport>(options_.peer_may);
   }
 
@@ -313,7 +314,7 @@ class attachment {
       return system_failure(value == 0 ? EINVAL : verbs::returned_errno(value),
                             "cannot post a marker");
     }
-    ++state.sends.posted;
+    state.sends.post(1);
     state.unsignaled = 0;
     return success();
   }

@@ -7,32 +7,9 @@
 
 #include <verbena/verbs/ibverbs.hpp>
 #include <verbena/verbs/status.hpp>
+#include <verbena/verbs/work_queue_positions.hpp>
 
 namespace verbena {
-
-/// Positions of one work queue. They count up modulo 2^32; a wr_id carries the low 16 bits, which
-/// is why no queue may be deeper than 2^15.
-struct work_queue_positions {
-  static constexpr std::uint32_t depth_limit = 1U << 15;
-
-  std::uint32_t posted = 0;
-  std::uint32_t retired = 0;
-  std::uint32_t capacity = 0;  ///< 0 once the queue pair has failed
-
-  constexpr std::uint32_t outstanding() const noexcept { return posted - retired; }
-  constexpr bool has_room(std::uint32_t requests) const noexcept {
-    return outstanding() + requests <= capacity;
-  }
-
-  /// Retires everything up to `position` and returns how many that were; a position that is
-  /// already retired retires none. Requests complete in order, unsignaled ones with a later one.
-  constexpr std::uint32_t retire(std::uint16_t position) noexcept {
-    const auto step = static_cast<std::uint16_t>(position + 1U - retired);
-    if (step > outstanding()) return 0;
-    retired += step;
-    return step;
-  }
-};
 
 /// All that post and poll touch of a queue pair: one cache line in the table of its completion
 /// queue, where it stays while the connection object moves.

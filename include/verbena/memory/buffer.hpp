@@ -17,7 +17,8 @@ namespace verbena {
 
 /// Registered memory that the library owns: whole pages, zeroed, so that nothing else shares a
 /// page the adapter or fork() treats specially. Move-only; views stay valid when it is moved.
-/// Keeps its protection domain. Work requests on it must have completed before it is destroyed.
+/// Keeps its protection domain. When it is destroyed while requests posted in that domain have not
+/// completed, its memory stays registered and mapped until they have or their queue pairs are gone.
 template <class T, rights Rights>
 class buffer {
  public:
@@ -30,6 +31,7 @@ class buffer {
 
   /// `count` elements. Errors: ENOMEM without memory, EINVAL for none, those of registration.
   static result<buffer> create(const verbs::protection_domain& domain, std::size_t count) {
+    domain.lingering().collect();
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     if (count == 0 || count > (std::numeric_limits<std::size_t>::max() - page) / sizeof(T)) {
       return system_failure(EINVAL, "cannot allocate a buffer of " + std::to_string(count) +
@@ -67,21 +69,27 @@ class buffer {
   rkey remote_key() const noexcept { return registered_.remote_key(); }
   ibv_mr* native_handle() const noexcept { return registered_.native_handle(); }
 
-  /// Deregisters and frees now. Errors: as of registration; the buffer then stays.
+  /// What the destructor does, with an answer. Errors: as of registration; the buffer then stays.
   result<void> close() {
+    if (native_handle() == nullptr) return success();
+    if (domain().lingering().in_use()) {
+      give_back();
+      return success();
+    }
     BOOST_OUTCOME_TRY(registered_.close());
     memory_.reset();
     return success();
   }
 
   buffer(buffer&&) noexcept = default;
-  /// In this order: what was held is deregistered before its memory is given back.
   buffer& operator=(buffer&& other) noexcept {
+    if (this == &other) return *this;
+    give_back();
     registered_ = std::move(other.registered_);
     memory_ = std::move(other.memory_);
     return *this;
   }
-  ~buffer() = default;
+  ~buffer() { give_back(); }
 
  private:
   /// Gives memory back to the device it came from, which it keeps.
@@ -96,6 +104,20 @@ class buffer {
 
   buffer(storage memory, registration<T, Rights> registered) noexcept
       : memory_{std::move(memory)}, registered_{std::move(registered)} {}
+
+  /// The registration goes first.
+  struct block {
+    storage memory;
+    registration<T, Rights> registered;
+  };
+
+  const verbs::protection_domain& domain() const noexcept { return memory_.get_deleter().domain; }
+  void give_back() {
+    if (native_handle() == nullptr) return;
+    const verbs::protection_domain keeps_what_is_called = domain().share();
+    keeps_what_is_called.lingering().keep(
+        std::make_shared<block>(std::move(memory_), std::move(registered_)));
+  }
 
   storage memory_;
   registration<T, Rights> registered_;

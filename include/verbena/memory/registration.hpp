@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -10,6 +11,7 @@
 #include <verbena/memory/rights.hpp>
 #include <verbena/memory/view.hpp>
 #include <verbena/verbs/memory_region.hpp>
+#include <verbena/verbs/memory_uses.hpp>
 
 namespace verbena {
 
@@ -21,8 +23,8 @@ inline int registration_flags(rights of, bool iwarp) noexcept {
 }
 
 /// Registers the user's own memory for as long as this lives. Move-only. The memory is the
-/// user's: it must outlive this object and every work request on it. Read-only memory (const T)
-/// can be a source or remote-readable.
+/// user's: it and this object must outlive every work request on it, which builds with assertions
+/// check. Read-only memory (const T) can be a source or remote-readable.
 template <class T, rights Rights>
 class registration {
  public:
@@ -65,6 +67,7 @@ class registration {
 
   /// Deregisters now. Errors: the errno of ibv_dereg_mr; the registration then stays.
   result<void> close() {
+    expect_unused();
     BOOST_OUTCOME_TRY(region_.close());
     view_ = nothing;
     return success();
@@ -73,13 +76,23 @@ class registration {
   registration(registration&& other) noexcept
       : view_{std::exchange(other.view_, nothing)}, region_{std::move(other.region_)} {}
   registration& operator=(registration&& other) noexcept {
+    expect_unused();
     view_ = std::exchange(other.view_, nothing);
     region_ = std::move(other.region_);
     return *this;
   }
-  ~registration() = default;
+  ~registration() { expect_unused(); }
 
  private:
+  void expect_unused() const noexcept {
+#ifndef NDEBUG
+    if (native_handle() != nullptr) {
+      verbs::memory_uses::of_process().expect_none(view_.domain(),
+                                                   static_cast<std::uint32_t>(view_.key()));
+    }
+#endif
+  }
+
   static constexpr verbena::view<T, Rights> nothing{{}, lkey{0}, 0};
 
   registration(std::span<T> elements, verbs::memory_region region, std::uint32_t domain) noexcept

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <verbena/verbs/device.hpp>
+#include <verbena/verbs/lingering_memory.hpp>
 
 namespace verbena::verbs {
 
@@ -37,6 +38,9 @@ class protection_domain {
   ibv_pd* native_handle() const noexcept { return state_ ? state_->domain.native() : nullptr; }
   std::shared_ptr<const void> keep() const noexcept { return state_; }
 
+  /// For owners of memory and of queue pairs in it; not of one that is empty.
+  lingering_memory& lingering() const noexcept { return state_->lingering; }
+
   protection_domain share() const noexcept {
     protection_domain other;
     other.device_ = device_.share();
@@ -47,6 +51,7 @@ class protection_domain {
   /// Deallocates now. Errors: EBUSY while anything made in it lives; it then stays.
   result<void> close() {
     if (state_ == nullptr) return success();
+    state_->lingering.collect();
     if (state_.use_count() > 1) {
       return system_failure(EBUSY,
                             "cannot close the protection domain: memory or queue pairs in it live");
@@ -69,6 +74,7 @@ class protection_domain {
                  {on.keep()}} {}
     object<ibv_pd> domain;
     std::uint32_t id = next_id();
+    lingering_memory lingering;
   };
   static std::uint32_t next_id() noexcept {
     static std::atomic<std::uint32_t> last{0};

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include <verbena/memory/buffer.hpp>
@@ -138,4 +139,42 @@ TEST_CASE("FC-22 a buffer that can not be deregistered keeps its memory") {
   REQUIRE(mine.size() == 100);
   mine[99] = 1;
   CHECK(mine.close().has_value());
+}
+
+TEST_CASE("FC-22 a buffer that goes before its requests leaves its memory to them") {
+  fabricated::device adapter;
+  const auto opened = adapter.open();
+  auto domain = vb::verbs::protection_domain::create(opened).value();
+  vb::work_queue_positions queue{.capacity = 8};
+  domain.lingering().add(queue);
+  auto mine = inbox<char>::create(domain, 100).value();
+  char* const memory = mine.data();
+  queue.post(1);
+  const std::string_view how = GENERATE("destroyed", "closed", "replaced");
+  CAPTURE(how);
+  if (how == "replaced") {
+    mine = inbox<char>::create(domain, 16).value();
+    CHECK(mine.size() == 16);
+    queue.post(1);
+  }
+  if (how == "closed") {
+    REQUIRE(mine.close().has_value());
+    CHECK(mine.size() == 0);
+    CHECK(mine.close().has_value());
+  } else {
+    const auto gone = std::move(mine);
+  }
+  CHECK(adapter.live(kind::region) >= 1);
+  memory[99] = 1;
+  CHECK(domain.close().error() == std::errc::device_or_resource_busy);
+  queue.retire(static_cast<std::uint16_t>(queue.posted - 1));
+
+  SECTION("and the next one made takes it back") {
+    const auto next = inbox<char>::create(domain, 1).value();
+    CHECK(adapter.live(kind::region) == 1);
+  }
+  SECTION("and the end of the domain takes it back") {
+    CHECK(domain.close().has_value());
+    CHECK(adapter.live(kind::region) == 0);
+  }
 }
