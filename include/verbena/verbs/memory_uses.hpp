@@ -50,10 +50,10 @@ class memory_uses {
   std::size_t count(std::uint32_t domain, std::uint32_t lkey) {
     const std::lock_guard guard{mutex_};
     std::ptrdiff_t found = 0;
-    for (const auto& [queue, of] : queues_) {
-      found += std::ranges::count_if(of, [&, queue = queue](const use& each) {
-        return each.lkey == lkey && each.domain == domain && has_entered(*queue, each) &&
-               !queue->retired_before(each.position + 1);
+    for (const auto& queue : queues_) {
+      found += std::ranges::count_if(queue.second, [&](const use& each) {
+        return each.lkey == lkey && each.domain == domain && has_entered(*queue.first, each) &&
+               !queue.first->retired_before(each.position + 1);
       });
     }
     return static_cast<std::size_t>(found);
