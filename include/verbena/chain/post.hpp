@@ -86,19 +86,19 @@ template <work_queue Queue>
 /// not in its place in the chain, which would have to be kept over the call. Out of memory with
 /// requests outstanding means that its queue is fuller than the device said it may be.
 template <work_queue Queue>
-[[gnu::cold, gnu::noinline]] posted partly(queue_pair_state& state, const std::uint64_t* refused,
-                                           int value) noexcept {
+[[gnu::cold, gnu::noinline]] posted partly(queue_pair_state& state, std::uint32_t requests,
+                                           answer got) noexcept {
   work_queue_positions& queue = state.*Queue;
   std::uint16_t entered = 0;
-  if (refused != nullptr) {
-    entered = static_cast<std::uint16_t>(work_request_id{*refused}.position() - queue.posted);
+  if (got.refuses && requests > 1) {
+    entered = static_cast<std::uint16_t>(work_request_id{got.refused}.position() - queue.posted);
   }
   queue.post(entered);
   // Sends that did not enter have been counted. The next one is signaled, never later than due.
   if (Queue == &queue_pair_state::sends) {
     state.unsignaled = static_cast<std::uint16_t>(state.signal_window - 1);
   }
-  const int number = verbs::refused_errno(value);
+  const int number = verbs::refused_errno(got.value);
   if (number == ENOMEM && queue.outstanding() != 0) return {progress{entered, errc::would_block}};
   return {progress::system(entered, number)};
 }
@@ -149,7 +149,7 @@ template <class Policies, class... Requests>
       };
   const answer got = Policies::posting::post(state.queue_pair, label_of, requests...);
   if (!got.complete()) [[unlikely]]
-    return partly<&queue_pair_state::sends>(state, count > 1 ? got.refused : nullptr, got.value);
+    return partly<&queue_pair_state::sends>(state, count, got);
   state.sends.post(count);
   return posted{count};
 }
@@ -190,9 +190,9 @@ template <class Policies, class... Requests>
   }(std::index_sequence_for<Requests...>{});
   ibv_recv_wr* stopped = nullptr;
   const int value = ibv_post_recv(state.queue_pair, work.data(), &stopped);
-  const answer got = answer::from(value, stopped);
+  const answer got = answer::from<count>(value, stopped);
   if (!got.complete()) [[unlikely]]
-    return partly<&queue_pair_state::receives>(state, count > 1 ? got.refused : nullptr, got.value);
+    return partly<&queue_pair_state::receives>(state, count, got);
   state.receives.post(count);
   return posted{count};
 }

@@ -17,26 +17,25 @@ struct label {
   bool signaled;
 };
 
-/// How a provider answered: what its function returned, and the id of the first request it
-/// refused, null where it names none. It may return 0 and name one (siw).
+/// How a provider answered to a chain: what its function returned, whether it refused a request,
+/// and the id of the first it refused, if the chain has several. It may return 0 and refuse (siw).
 struct answer {
-  int value;
-  const std::uint64_t* refused;
+  int value = 0;
+  bool refuses = false;
+  std::uint64_t refused = 0;
 
-  /// A work request is known by its first member, so this is a request's address and its id's.
-  [[gnu::always_inline]] static answer from(int value, const ibv_send_wr* refused) noexcept {
-    static_assert(offsetof(ibv_send_wr, wr_id) == 0);
-    return {value, static_cast<const std::uint64_t*>(static_cast<const void*>(refused))};
-  }
-  [[gnu::always_inline]] static answer from(int value, const ibv_recv_wr* refused) noexcept {
-    static_assert(offsetof(ibv_recv_wr, wr_id) == 0);
-    return {value, static_cast<const std::uint64_t*>(static_cast<const void*>(refused))};
+  /// `stopped` is read here, while the chain it lies in is alive.
+  template <std::size_t Count, class WorkRequest>
+  [[gnu::always_inline]] static answer from(int value, const WorkRequest* stopped) noexcept {
+    // In one test of both.
+    const auto both = static_cast<std::uint32_t>(value) | reinterpret_cast<std::uintptr_t>(stopped);
+    if (both == 0) [[likely]]
+      return {};
+    if constexpr (Count == 1) return {value, true, 0};
+    return {value, stopped != nullptr, stopped != nullptr ? stopped->wr_id : 0};
   }
 
-  /// In one test of both.
-  [[gnu::always_inline]] bool complete() const noexcept {
-    return (static_cast<std::uint32_t>(value) | reinterpret_cast<std::uintptr_t>(refused)) == 0;
-  }
+  [[gnu::always_inline]] bool complete() const noexcept { return value == 0 && !refuses; }
 };
 
 /// The least a posting policy has to post.

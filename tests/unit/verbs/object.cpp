@@ -164,9 +164,13 @@ TEST_CASE(
   fabricated::device adapter;
   adapter.expect_leaks();
   const collected_reports collecting;
+  const verbs::control_table* calls = nullptr;
+  ibv_pd* left = nullptr;
   {
     const verbs::device opened = adapter.open();
+    calls = &opened.table();
     auto domain = verbs::protection_domain::create(opened).value();
+    left = domain.native_handle();
     adapter.refuse.add(call::dealloc_pd, EBUSY);
   }
   REQUIRE_FALSE(reported.empty());
@@ -175,6 +179,10 @@ TEST_CASE(
   CHECK(adapter.count(call::dealloc_pd) == 1);
   CHECK(adapter.live(kind::domain) == 1);
   adapter.take_violations();  // the device could then not be closed either
+
+  ibv_context* const device = left->context;
+  CHECK(calls->dealloc_pd(left) == 0);
+  CHECK(calls->close_device(device) == 0);
 }
 
 TEST_CASE("FC-22 a negative errno of a destroy call is reported positive") {

@@ -30,7 +30,7 @@ struct list {
     }(std::index_sequence_for<Requests...>{});
     ibv_send_wr* stopped = nullptr;
     const int value = ibv_post_send(queue_pair, work.data(), &stopped);
-    return answer::from(value, stopped);
+    return answer::from<count>(value, stopped);
   }
 
  private:
