@@ -13,7 +13,8 @@ build=(
 test=(
   catch2 libbenchmark-dev
   clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev
-  git shellcheck valgrind
+  git shellcheck
+  ibverbs-utils procps rdmacm-utils
 )
 
 usage() {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Neither half is inlined into the loop.
 // Time from the program's line to the provider's call and back, on a device that accepts
 // everything: each pair is hand-written verbs and verbena. Times are for reading; tests/codegen
-// decides by counts.
+// decides by counts. Neither half is inlined into the loop.
 #include <array>
 #include <cstddef>
 #include <memory>

@@ -90,6 +90,7 @@ void prepare(std::uint16_t unsignaled) {
   state.owner = 0x3'0004;
   state.domain = domain;
   state.max_message = 1 << 30;
+  state.read_pieces = 16;
   state.unsignaled = unsignaled;
   state.signal_window = 16;
   queue = std::bit_cast<twin::queue>(state);

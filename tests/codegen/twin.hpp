@@ -29,6 +29,7 @@ struct alignas(64) queue {
   std::uint16_t signal_window;
   std::uint8_t failure;
   bool attached;
+  std::uint8_t read_pieces;
 };
 
 struct local {

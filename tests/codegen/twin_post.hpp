@@ -21,8 +21,10 @@ TWIN_INLINE bool fits(const queue* q, const local* l) {
   return l->domain == q->domain && l->size - 1 < q->max_message;
 }
 
-template <std::size_t Pieces, bool OneSided>
+template <operation What, std::size_t Pieces>
 TWIN_INLINE bool suits(const queue* q, const local* l, const remote* r) {
+  constexpr bool OneSided = What == read || What == write;
+  if (What == read && Pieces > 1 && Pieces > q->read_pieces) return false;
   if (Pieces == 1) return fits(q, l) && (!OneSided || l->size <= r->size);
   return fits(q, l) && fits(q, l + 1) && l[0].size + l[1].size <= q->max_message &&
          (!OneSided || l[0].size + l[1].size <= r->size);
@@ -96,8 +98,7 @@ TWIN_INLINE void fill(ibv_send_wr* wr, ibv_send_wr* next, ibv_sge* sge, std::uin
 
 template <operation What, std::size_t Pieces, signal Signal, bool Checks, bool Zeroed = false>
 [[gnu::noinline]] outcome post_one(queue* q, const local* l, const remote* r, std::uint32_t token) {
-  if (Checks && (!has_room(&q->sends, 1) || !suits < Pieces, What != send > (q, l, r)))
-      [[unlikely]] {
+  if (Checks && (!has_room(&q->sends, 1) || !suits<What, Pieces>(q, l, r))) [[unlikely]] {
     return refuse(q, &q->sends, l, r, 1);
   }
   ibv_send_wr wr;
@@ -115,9 +116,8 @@ template <operation What, std::size_t Pieces, signal Signal, bool Checks, bool Z
 
 template <operation What, std::size_t Pieces, signal Signal, bool Checks, bool Zeroed = false>
 [[gnu::noinline]] outcome post_two(queue* q, const local* l, const remote* r, std::uint32_t token) {
-  if (Checks &&
-      (!has_room(&q->sends, 2) || !suits < Pieces, What != send > (q, l, r) || !suits < Pieces,
-       What != send > (q, l + Pieces, r + 1))) [[unlikely]] {
+  if (Checks && (!has_room(&q->sends, 2) || !suits<What, Pieces>(q, l, r) ||
+                 !suits<What, Pieces>(q, l + Pieces, r + 1))) [[unlikely]] {
     return refuse(q, &q->sends, l, r, 2);
   }
   ibv_send_wr wr[2];
@@ -144,10 +144,10 @@ template <operation What, std::size_t Pieces, signal Signal, bool Checks, bool Z
 template <std::size_t Pieces, signal Signal, bool Checks, bool Zeroed = false>
 [[gnu::noinline]] outcome post_mixed(queue* q, const local* l, const remote* r,
                                      std::uint32_t token) {
-  if (Checks && (!has_room(&q->sends, 4) || !suits<Pieces, true>(q, l, r) ||
-                 !suits<Pieces, true>(q, l + Pieces, r + 1) ||
-                 !suits<Pieces, true>(q, l + 2 * Pieces, r + 2) ||
-                 !suits<Pieces, false>(q, l + 3 * Pieces, nullptr))) [[unlikely]] {
+  if (Checks && (!has_room(&q->sends, 4) || !suits<write, Pieces>(q, l, r) ||
+                 !suits<write, Pieces>(q, l + Pieces, r + 1) ||
+                 !suits<write, Pieces>(q, l + 2 * Pieces, r + 2) ||
+                 !suits<send, Pieces>(q, l + 3 * Pieces, nullptr))) [[unlikely]] {
     return refuse(q, &q->sends, l, r, 4);
   }
   ibv_send_wr wr[4];
@@ -187,7 +187,8 @@ TWIN_INLINE void fill(ibv_recv_wr* wr, ibv_recv_wr* next, ibv_sge* sge, std::uin
 template <std::size_t Pieces, bool Checks, bool Zeroed = false>
 [[gnu::noinline]] outcome receive_one(queue* q, const local* l, const remote*,
                                       std::uint32_t token) {
-  if (Checks && (!has_room(&q->receives, 1) || !suits<Pieces, false>(q, l, nullptr))) [[unlikely]] {
+  if (Checks && (!has_room(&q->receives, 1) || !suits<receive, Pieces>(q, l, nullptr)))
+      [[unlikely]] {
     return refuse(q, &q->receives, l, nullptr, 1);
   }
   ibv_recv_wr wr;
@@ -207,8 +208,8 @@ template <std::size_t Pieces, bool Checks, bool Zeroed = false>
 template <std::size_t Pieces, bool Checks, bool Zeroed = false>
 [[gnu::noinline]] outcome receive_two(queue* q, const local* l, const remote*,
                                       std::uint32_t token) {
-  if (Checks && (!has_room(&q->receives, 2) || !suits<Pieces, false>(q, l, nullptr) ||
-                 !suits<Pieces, false>(q, l + Pieces, nullptr))) [[unlikely]] {
+  if (Checks && (!has_room(&q->receives, 2) || !suits<receive, Pieces>(q, l, nullptr) ||
+                 !suits<receive, Pieces>(q, l + Pieces, nullptr))) [[unlikely]] {
     return refuse(q, &q->receives, l, nullptr, 2);
   }
   ibv_recv_wr wr[2];

@@ -495,6 +495,30 @@ TEST_CASE("cm: a wait ends though the last sends are not signaled", "[cm]") {
   second.close();
 }
 
+TEST_CASE("FC-18 a read into several pieces fills them or is refused before it is posted", "[cm]") {
+  VERBENA_DEVICE_OR_SKIP(device);
+  auto [first, second] =
+      connected<quiet_link>(device, {.peer_may = vb::grants_of<vb::remote_readable>});
+  auto shown = device.allocate<vb::remote_readable>(64);
+  put(shown, "in two pieces");
+  auto into = device.allocate<vb::sink>(64);
+  const vb::remote_region<std::byte, vb::remote_part(vb::grants_of<vb::remote_readable>)> remote{
+      reinterpret_cast<std::uintptr_t>(shown.data()), shown.size(), shown.remote_key()};
+  settle(device);
+  const vb::posted said =
+      first.post(vb::read(vb::pieces{into.first(3), into.subspan(3, 61)}, remote));
+  if (device.domain().device().is_iwarp()) {
+    CHECK(said.error() == vb::errc::not_supported);
+    REQUIRE(first.post(vb::read(into, remote)));
+  } else {
+    CHECK(said);
+  }
+  REQUIRE(first.wait(soon, no_failure));
+  CHECK(text(into) == "in two pieces");
+  first.close().value();
+  second.close().value();
+}
+
 TEST_CASE("FC-22 a receive fills its memory though the buffer is gone", "[cm]") {
   VERBENA_DEVICE_OR_SKIP(device);
   auto [first, second] = connected<quiet_link>(device);

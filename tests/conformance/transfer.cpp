@@ -15,13 +15,13 @@ int rights(const bed& on) {
   return on.iwarp ? all_rights & ~int{IBV_ACCESS_REMOTE_ATOMIC} : all_rights;
 }
 
-/// Whether the device takes a kind of request; iWARP refuses some in the post. Prints the reason.
+/// Whether the device takes a kind of request; iWARP refuses some in the post. Notes the reason.
 bool takes(const bed& on, linked& pair, send_work& probe, const char* name) {
   if (!on.iwarp) return true;
   const auto said = pair.here.try_post(probe);
   CHECK_FALSE(said.accepted());
   CHECK(said.refused == &probe);
-  std::cout << "skipped: " << on.name << ": " << reason(name, said.error) << '\n';
+  skipped_for = on.name + ": " + reason(name, said.error);
   return false;
 }
 

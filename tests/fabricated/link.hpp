@@ -22,6 +22,7 @@ struct link_options {
   std::uint32_t receive_depth = 16;
   std::uint32_t pieces = 4;
   std::uint32_t max_message = 1U << 30;
+  std::uint8_t read_pieces = 16;
 };
 
 /// The least that can be posted to: a queue pair in RTS with its state on a completion queue, for
@@ -55,6 +56,7 @@ class link {
     state->receives.capacity = options.receive_depth;
     state->domain = domain.id();
     state->max_message = options.max_message;
+    state->read_pieces = options.read_pieces;
     state->signal_window = Policies::signaling::window(options.send_depth);
     domain_.lingering().add(state->sends);
     domain_.lingering().add(state->receives);

@@ -29,6 +29,10 @@ template <class Request>
 [[gnu::always_inline]] inline errc judge(const queue_pair_state& state,
                                          const Request& request) noexcept {
   return [&]<std::size_t... Index>(std::index_sequence<Index...>) __attribute__((always_inline)) {
+    if constexpr (Request::what == operation::read && Request::piece_count > 1) {
+      if (Request::piece_count > state.read_pieces) [[unlikely]]
+        return errc::not_supported;
+    }
     if (((request.template local<Index>().domain() != state.domain) || ...)) [[unlikely]] {
       return errc::foreign_domain;
     }

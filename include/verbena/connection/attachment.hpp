@@ -269,10 +269,19 @@ class attachment {
     state_->receives.capacity = receives;
     state_->domain = domain_.id();
     state_->max_message = port.max_msg_sz;
+    state_->read_pieces = read_pieces(device());
     state_->signal_window = Signaling::window(sends);
     domain_.lingering().add(state_->sends);
     domain_.lingering().add(state_->receives);
     return allow<Transport>(options_.peer_may);
+  }
+
+  /// max_sge_rd, which ibv_query_device(3) says for reads where they differ; drivers that know no
+  /// difference leave it 0 but for iWARP's, whose reads name one place (RFC 5040).
+  static std::uint8_t read_pieces(const verbs::device& on) noexcept {
+    const ibv_device_attr& limits = on.attributes();
+    const int most = limits.max_sge_rd > 0 ? limits.max_sge_rd : on.is_iwarp() ? 1 : limits.max_sge;
+    return static_cast<std::uint8_t>(std::min(most, 255));
   }
 
   result<void> check_granted() {
@@ -308,11 +317,9 @@ class attachment {
     work.opcode = IBV_WR_RDMA_WRITE;
     work.send_flags = IBV_SEND_SIGNALED;
     ibv_send_wr* refused = nullptr;
-    errno = 0;
     const int value = ibv_post_send(state.queue_pair, &work, &refused);
     if (value != 0 || refused != nullptr) {
-      return system_failure(value == 0 ? EINVAL : verbs::returned_errno(value),
-                            "cannot post a marker");
+      return system_failure(verbs::refused_errno(value), "cannot post a marker");
     }
     state.sends.post(1);
     state.unsignaled = 0;

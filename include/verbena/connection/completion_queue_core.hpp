@@ -63,10 +63,9 @@ class completion_queue_core {
     if (Completion::uses_channel && channel.native_handle() == nullptr) {
       BOOST_OUTCOME_TRY(channel, verbs::completion_channel::create(on));
     }
-    auto made = std::make_shared<completion_queue_core>(token{}, on, asked, channel);
-    BOOST_OUTCOME_TRY(verbs::checked(made->waiter_.made(), [] {
-      return std::string{"cannot make the stop signal of a completion queue"};
-    }));
+    BOOST_OUTCOME_TRY(auto signal, stop_signal::create());
+    auto made =
+        std::make_shared<completion_queue_core>(token{}, on, asked, channel, std::move(signal));
     errno = 0;
     ibv_cq* native = on.table().create_cq(on.native_handle(), static_cast<int>(asked.entries),
                                           &made->waiter_, channel.native_handle(), 0);
@@ -85,8 +84,8 @@ class completion_queue_core {
   }
 
   completion_queue_core(token, const verbs::device& on, completion_queue_options asked,
-                        const verbs::completion_channel& channel)
-      : waiter_{on.table(), channel.native_handle()},
+                        const verbs::completion_channel& channel, stop_signal signal)
+      : waiter_{on.table(), channel.native_handle(), std::move(signal)},
         states_{std::make_unique<queue_pair_state[]>(std::bit_ceil(asked.connections))},
         place_mask_{std::bit_ceil(asked.connections) - 1},
         connections_{asked.connections} {

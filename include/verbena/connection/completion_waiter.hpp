@@ -2,8 +2,6 @@
 #pragma once
 
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -11,8 +9,9 @@
 #include <chrono>
 #include <cstdint>
 #include <ctime>
-#include <string>
+#include <utility>
 
+#include <verbena/connection/stop_signal.hpp>
 #include <verbena/verbs/call.hpp>
 #include <verbena/verbs/control_table.hpp>
 
@@ -32,35 +31,32 @@ enum class awake : std::uint8_t {
 /// sleeping. Used by one thread; stop() by any.
 class completion_waiter {
  public:
-  completion_waiter(const verbs::control_table& table, ibv_comp_channel* channel) noexcept
-      : table_{&table}, channel_{channel}, stop_event_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)} {}
+  completion_waiter(const verbs::control_table& table, ibv_comp_channel* channel,
+                    stop_signal signal) noexcept
+      : table_{&table}, channel_{channel}, signal_{std::move(signal)} {}
   completion_waiter(const completion_waiter&) = delete;
   completion_waiter& operator=(const completion_waiter&) = delete;
-  ~completion_waiter() {
-    if (stop_event_ >= 0) ::close(stop_event_);
-  }
-
-  /// Errno of the making, 0 when all is well.
-  int made() const noexcept { return stop_event_ >= 0 ? 0 : EMFILE; }
+  ~completion_waiter() = default;
 
   void watch(ibv_cq* queue) noexcept { queue_ = queue; }
   bool armed() const noexcept { return armed_; }
 
-  /// Asks for an event on the next completion. Errno.
+  /// Asks for an event on the next completion. Returns the errno, and leaves it in errno too, as
+  /// sleep() does.
   int arm() noexcept {
     const int number = verbs::returned_errno(ibv_req_notify_cq(queue_, 0));
     armed_ = number == 0;
+    if (!armed_) errno = number;
     return number;
   }
 
   /// Makes the current and every later wait end at once, until resume(). Any thread.
   void stop() noexcept {
     stopped_.store(true, std::memory_order_release);
-    ::eventfd_write(stop_event_, 1);
+    signal_.stop();
   }
   void resume() noexcept {
-    eventfd_t drained = 0;
-    ::eventfd_read(stop_event_, &drained);
+    signal_.resume();
     stopped_.store(false, std::memory_order_release);
   }
   bool stopped() const noexcept { return stopped_.load(std::memory_order_acquire); }
@@ -74,8 +70,8 @@ class completion_waiter {
     if (stopped()) return awake::stopped;
     const auto left = deadline - std::chrono::steady_clock::now();
     if (left <= left.zero()) return awake::timed_out;
-    std::array<pollfd, 3> watched{pollfd{channel_->fd, POLLIN, 0}, pollfd{stop_event_, POLLIN, 0},
-                                  pollfd{other_, POLLIN, 0}};
+    std::array<pollfd, 3> watched{pollfd{channel_->fd, POLLIN, 0},
+                                  pollfd{stop_descriptor(), POLLIN, 0}, pollfd{other_, POLLIN, 0}};
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
     const timespec limit{static_cast<std::time_t>(seconds.count()),
                          static_cast<long>((left - seconds).count())};
@@ -109,7 +105,7 @@ class completion_waiter {
 
   /// -1 without a channel.
   int descriptor() const noexcept { return channel_ == nullptr ? -1 : channel_->fd; }
-  int stop_descriptor() const noexcept { return stop_event_; }
+  int stop_descriptor() const noexcept { return signal_.descriptor(); }
 
  private:
   // Acknowledging takes a mutex, so it is done for many at a time.
@@ -123,7 +119,7 @@ class completion_waiter {
   const verbs::control_table* table_;
   ibv_comp_channel* channel_;
   ibv_cq* queue_ = nullptr;
-  int stop_event_;
+  stop_signal signal_;
   int other_ = -1;
   unsigned unacknowledged_ = 0;
   bool armed_ = false;

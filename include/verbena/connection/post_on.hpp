@@ -17,6 +17,9 @@ namespace verbena {
   if (result.failed_with(errc::message_too_long)) {
     what += " (1 to " + std::to_string(state.max_message) + " bytes can be sent at a time)";
   }
+  if (result.failed_with(errc::not_supported)) {
+    what += " (a read fills " + std::to_string(state.read_pieces) + " pieces at most)";
+  }
   if (result.failed_with(errc::broken)) {
     what += " (" + make_error_code(state.failure).message() + ")";
   }

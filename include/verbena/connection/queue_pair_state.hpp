@@ -26,6 +26,7 @@ struct alignas(64) queue_pair_state {
   std::uint16_t signal_window = 1;
   status failure = status::success;  ///< of the request that failed first
   bool attached = false;
+  std::uint8_t read_pieces = 0;  ///< local pieces that one read may fill; iWARP: one
 
   constexpr bool broken() const noexcept { return failure != status::success; }
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <fcntl.h>
-
 #include <memory>
 #include <utility>
 
 #include <verbena/verbs/device.hpp>
+#include <verbena/verbs/nonblocking.hpp>
 
 namespace verbena::verbs {
 
@@ -22,8 +21,8 @@ class cm_event_channel {
     if (calls == nullptr) return error{errc::not_supported, "RDMA CM on " + on.name()};
     errno = 0;
     rdma_event_channel* native = calls->create_event_channel(on.native_handle());
-    BOOST_OUTCOME_TRY(checked(null_errno(native), [] {
-      return std::string{"cannot create an event channel of RDMA CM"};
+    BOOST_OUTCOME_TRY(checked(null_errno(native), [&] {
+      return "cannot create an event channel of RDMA CM for " + on.name();
     }));
     cm_event_channel made;
     made.state_ = std::make_shared<object<rdma_event_channel>>(
@@ -33,10 +32,7 @@ class cm_event_channel {
           return 0;
         },
         object<rdma_event_channel>::parents{on.keep()});
-    const int flags = ::fcntl(native->fd, F_GETFL);
-    if (flags < 0 || ::fcntl(native->fd, F_SETFL, flags | O_NONBLOCK) < 0) {
-      return system_failure(errno, "cannot make the event channel of RDMA CM non-blocking");
-    }
+    BOOST_OUTCOME_TRY(make_nonblocking(native->fd, "event channel of RDMA CM"));
     return made;
   }
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <fcntl.h>
-
 #include <memory>
 #include <string>
 #include <utility>
 
 #include <verbena/verbs/device.hpp>
+#include <verbena/verbs/nonblocking.hpp>
 
 namespace verbena::verbs {
 
@@ -29,10 +28,7 @@ class completion_channel {
           return returned_errno(table.destroy_comp_channel(held));
         },
         object<ibv_comp_channel>::parents{on.keep()});
-    const int flags = ::fcntl(native->fd, F_GETFL);
-    if (flags < 0 || ::fcntl(native->fd, F_SETFL, flags | O_NONBLOCK) < 0) {
-      return system_failure(errno, "cannot make the completion channel non-blocking");
-    }
+    BOOST_OUTCOME_TRY(make_nonblocking(native->fd, "completion channel"));
     return made;
   }
 
@@ -47,6 +43,11 @@ class completion_channel {
 
   /// Destroys now. Errors: EBUSY while a queue uses it; it then stays.
   result<void> close() { return close_shared(state_, "completion channel"); }
+
+  completion_channel(completion_channel&&) noexcept = default;
+  completion_channel& operator=(completion_channel&&) noexcept = default;
+  completion_channel(const completion_channel&) = delete;
+  completion_channel& operator=(const completion_channel&) = delete;
 
  private:
   std::shared_ptr<object<ibv_comp_channel>> state_;

@@ -43,6 +43,11 @@ class memory_region {
   /// Deregisters now: work requests that still use the memory fail.
   result<void> close() { return close_shared(state_, "memory region"); }
 
+  memory_region(memory_region&&) noexcept = default;
+  memory_region& operator=(memory_region&&) noexcept = default;
+  memory_region(const memory_region&) = delete;
+  memory_region& operator=(const memory_region&) = delete;
+
  private:
   static std::string hint(int number) {
     if (number == EINVAL) return " (in huge pages the range must be aligned to their size)";

@@ -61,6 +61,11 @@ class queue_pair {
   /// Destroys now; on failure it stays.
   result<void> close() { return close_shared(state_, "queue pair"); }
 
+  queue_pair(queue_pair&&) noexcept = default;
+  queue_pair& operator=(queue_pair&&) noexcept = default;
+  queue_pair(const queue_pair&) = delete;
+  queue_pair& operator=(const queue_pair&) = delete;
+
  private:
   std::shared_ptr<object<ibv_qp>> state_;
 };

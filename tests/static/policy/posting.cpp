@@ -8,7 +8,7 @@ namespace vb = verbena;
 struct smallest {
   template <class Labels, class... Requests>
   static vb::answer post(ibv_qp* const&, const Labels&, const Requests&...) {
-    return {0, nullptr};
+    return {};
   }
 };
 static_assert(vb::posting_policy<smallest>);

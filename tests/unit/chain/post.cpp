@@ -410,3 +410,15 @@ TEST_CASE("unchecked accounting counts positions all the same") {
   CHECK(test.link.state->sends.outstanding() == 0);
   CHECK(test.link.state->receives.outstanding() == 0);
 }
+
+TEST_CASE("FC-18 a read fills no more pieces than the device's reads can") {
+  workbench<> test{{.read_pieces = 1}};
+  const auto read = [&](auto&& into) {
+    return test.link.post(vb::read(into, fabricated::peer_region()));
+  };
+  CHECK(read(test.memory.first(3)));
+  const vb::pieces two{test.memory.first(3), test.memory.last(4)};
+  CHECK(read(two).error() == errc::not_supported);
+  CHECK(test.link.post(vb::write(two, fabricated::peer_region()), vb::send(two)));
+  CHECK(test.sends().size() == 3);
+}
