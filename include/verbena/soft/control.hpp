@@ -52,7 +52,7 @@ inline int query_device(ibv_context* native, ibv_device_attr* into) {
   into->max_qp = queue_pair_limit;
   into->max_qp_wr = static_cast<int>(here.knobs.max_qp_wr.load());
   into->max_sge = static_cast<int>(here.knobs.max_sge.load());
-  into->max_sge_rd = here.knobs.iwarp ? 1 : into->max_sge;
+  into->max_sge_rd = here.knobs.iwarp != 0 ? 1 : into->max_sge;
   into->max_cq = completion_queue_limit;
   into->max_cqe = 1 << 20;
   into->max_mr = region_limit;
@@ -61,7 +61,7 @@ inline int query_device(ibv_context* native, ibv_device_attr* into) {
   into->max_qp_init_rd_atom = static_cast<int>(here.knobs.max_reads.load());
   into->max_res_rd_atom = into->max_qp_rd_atom * into->max_qp;
   // Atomics here are the processor's own.
-  into->atomic_cap = here.knobs.iwarp ? IBV_ATOMIC_NONE : IBV_ATOMIC_GLOB;
+  into->atomic_cap = here.knobs.iwarp != 0 ? IBV_ATOMIC_NONE : IBV_ATOMIC_GLOB;
   into->max_ah = 1 << 16;
   into->max_srq = receive_queue_limit;
   into->max_srq_wr = into->max_qp_wr;
@@ -71,6 +71,13 @@ inline int query_device(ibv_context* native, ibv_device_attr* into) {
   return 0;
 }
 
+inline constexpr std::uint32_t gid_places = 4;
+
+/// Whether there is a GID at a place of the table.
+inline bool has_gid(const context& here, std::uint32_t index) noexcept {
+  return index < gid_places && (here.knobs.gid_holes >> index & 1) == 0;
+}
+
 inline int query_port(ibv_context* native, std::uint8_t port, ibv_port_attr* into) {
   const context& here = context::of(native);
   if (port != 1) return EINVAL;
@@ -78,7 +85,7 @@ inline int query_port(ibv_context* native, std::uint8_t port, ibv_port_attr* int
   into->state = IBV_PORT_ACTIVE;
   into->max_mtu = IBV_MTU_4096;
   into->active_mtu = static_cast<ibv_mtu>(here.knobs.mtu.load());
-  into->gid_tbl_len = 4;
+  into->gid_tbl_len = gid_places;
   into->max_msg_sz = here.knobs.max_message.load();
   into->pkey_tbl_len = 1;
   into->link_layer = IBV_LINK_LAYER_ETHERNET;
@@ -87,9 +94,12 @@ inline int query_port(ibv_context* native, std::uint8_t port, ibv_port_attr* int
   return 0;
 }
 
-/// The table of GIDs: link-local and 127.0.0.1, each as RoCE v1 and v2.
-inline int query_gid(ibv_context*, std::uint32_t port, std::uint32_t index, ibv_gid_entry* into) {
-  if (port != 1 || index >= 4) return EINVAL;
+/// The table of GIDs: link-local and 127.0.0.1, each as RoCE v1 and v2. ENODATA where there is
+/// none.
+inline int query_gid(ibv_context* native, std::uint32_t port, std::uint32_t index,
+                     ibv_gid_entry* into) {
+  if (port != 1 || index >= gid_places) return EINVAL;
+  if (!has_gid(context::of(native), index)) return ENODATA;
   *into = {};
   into->gid_index = index;
   into->port_num = port;
@@ -152,7 +162,7 @@ inline ibv_mr* reg_mr(ibv_pd* of, void* address, std::size_t length, int access)
   const auto base = reinterpret_cast<std::uintptr_t>(address);
   if ((access & ~known) != 0 ||
       ((access & writes) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) || base + length < base ||
-      (length == 0 && here.knobs.iwarp)) {
+      (length == 0 && here.knobs.iwarp != 0)) {
     return null(EINVAL);
   }
   region_entry* entry = here.fabric->claim(here.fabric->shared().regions);
@@ -269,6 +279,7 @@ inline ibv_cq* create_cq(ibv_context* native, int entries, void* own, ibv_comp_c
   completion_queue_entry* entry = here.fabric->claim(here.fabric->shared().completion_queues);
   if (entry == nullptr) return null(ENOMEM);
   const std::uint32_t slots = std::bit_ceil(static_cast<std::uint32_t>(entries));
+  if (here.knobs.round_up_depths != 0) entries = static_cast<int>(slots);
   auto ring = here.fabric->allocate(slots * sizeof(completion_slot));
   auto* made = ring ? new (std::nothrow) completion_queue : nullptr;
   if (made == nullptr) {
@@ -277,6 +288,7 @@ inline ibv_cq* create_cq(ibv_context* native, int entries, void* own, ibv_comp_c
   }
   made->entry = entry;
   made->index = static_cast<std::uint32_t>(entry - here.fabric->shared().completion_queues.data());
+  made->ordinal = ++here.queues_made;
   made->arena = ring.value().first;
   made->ring = reinterpret_cast<completion_slot*>(ring.value().second);
   for (std::uint32_t i = 0; i < slots; ++i) made->ring[i].turn = make_turn(i, 0, vacant);
@@ -354,7 +366,9 @@ inline void attend(context& here, channel& of) {
     const std::uint64_t mask = each->entry->mask.load();
     bool any_came = each->entry->failed.load() != 0;
     bool solicited_came = any_came;
-    for (std::uint64_t at = std::max(each->head, each->armed_at); !solicited_came; ++at) {
+    const std::uint64_t end = end_of_given(here, *each);
+    for (std::uint64_t at = std::max(each->head, each->armed_at); !solicited_came && at < end;
+         ++at) {
       const completion_slot& slot = each->ring[at & mask];
       const std::uint64_t turn = slot.turn.load(std::memory_order_seq_cst);
       if (position_of(turn) != at || what_of(turn) != full) break;
@@ -362,6 +376,7 @@ inline void attend(context& here, channel& of) {
       solicited_came = slot.solicited != 0;
     }
     if (any_came) fire(here, *each->entry, solicited_came);
+    wake_for_kept(here, *each);
   }
 }
 

@@ -52,13 +52,25 @@ inline void close_receive_queue(context& here, receive_queue& of) {
   of.entry = nullptr;
 }
 
+/// What is granted to who asks for `asked`, which is within the limits.
+inline ibv_qp_cap grant(const knobs& by, ibv_qp_cap asked) noexcept {
+  if (by.round_up_depths != 0) {
+    asked.max_send_wr = std::bit_ceil(asked.max_send_wr);
+    asked.max_recv_wr = std::bit_ceil(asked.max_recv_wr);
+  }
+  asked.max_send_sge += by.extra_pieces;
+  asked.max_recv_sge += by.extra_pieces;
+  if (by.grant_no_inline != 0) asked.max_inline_data = 0;
+  return asked;
+}
+
 inline ibv_qp* create_qp(ibv_pd* in, ibv_qp_init_attr* asked) {
   context& here = context::of(in->context);
   const auto most = here.knobs.max_qp_wr.load();
   const auto pieces = here.knobs.max_sge.load();
   const bool known =
       asked->qp_type == IBV_QPT_RC ||
-      (!here.knobs.iwarp && (asked->qp_type == IBV_QPT_UC || asked->qp_type == IBV_QPT_UD));
+      (here.knobs.iwarp == 0 && (asked->qp_type == IBV_QPT_UC || asked->qp_type == IBV_QPT_UD));
   if (!known) return null(EOPNOTSUPP);
   const bool takes = asked->srq == nullptr;
   if (asked->send_cq == nullptr || asked->recv_cq == nullptr || asked->cap.max_send_wr > most ||
@@ -87,7 +99,9 @@ inline ibv_qp* create_qp(ibv_pd* in, ibv_qp_init_attr* asked) {
   made->entry = entry;
   made->index = static_cast<std::uint32_t>(entry - here.fabric->shared().queue_pairs.data());
   // Place in the low bits, generation above; never 0 or 1, which are special on a real fabric.
-  const std::uint32_t generation = here.fabric->shared().next_generation.fetch_add(1) % 4095 + 1;
+  const std::uint32_t generation =
+      here.knobs.reuse_numbers != 0 ? 1
+                                    : here.fabric->shared().next_generation.fetch_add(1) % 4095 + 1;
   const std::uint32_t number = generation * queue_pair_limit + made->index;
   made->type = asked->qp_type;
   made->signal_all = asked->sq_sig_all != 0;
@@ -147,7 +161,7 @@ inline int modify_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
         ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && with->max_dest_rd_atomic > reads) ||
         ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && with->max_rd_atomic > reads) ||
         ((mask & IBV_QP_AV) != 0 &&
-         (with->ah_attr.is_global == 0 || with->ah_attr.grh.sgid_index >= 4)) ||
+         (with->ah_attr.is_global == 0 || !has_gid(here, with->ah_attr.grh.sgid_index))) ||
         ((mask & IBV_QP_RETRY_CNT) != 0 && with->retry_cnt > 7) ||
         ((mask & IBV_QP_RNR_RETRY) != 0 && with->rnr_retry > 7) ||
         ((mask & IBV_QP_MIN_RNR_TIMER) != 0 && with->min_rnr_timer > 31) ||

@@ -85,18 +85,22 @@ inline taking take_receive(context& here, receive_queue_entry& entry, std::uint3
   return taking::empty;
 }
 
-/// Posts one receive; ENOMEM when the queue is full, EINVAL for too many pieces.
-inline int put_receive(receive_queue& into, const ibv_recv_wr& work) noexcept {
+/// Posts one receive; ENOMEM when the queue is full (`kept` places are kept free), EINVAL for too
+/// many pieces. A piece of no length is given `zero_length`.
+inline int put_receive(receive_queue& into, const ibv_recv_wr& work, std::uint32_t kept,
+                       std::uint32_t zero_length) noexcept {
   if (work.num_sge < 0 || static_cast<std::uint32_t>(work.num_sge) > into.max_pieces) return EINVAL;
   receive_slot& slot = into.slot(into.posted);
   const std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
   if (position_of(turn) != into.posted || what_of(turn) != vacant) return ENOMEM;
-  if (into.posted - into.entry->taken.load(std::memory_order_acquire) >= into.depth) return ENOMEM;
+  if (into.posted - into.entry->taken.load(std::memory_order_acquire) + kept >= into.depth)
+    return ENOMEM;
   slot.wr_id = work.wr_id;
   slot.pieces = static_cast<std::uint32_t>(work.num_sge);
   auto* const listed = reinterpret_cast<shared_piece*>(&slot + 1);
   for (int i = 0; i < work.num_sge; ++i) {
-    listed[i] = {work.sg_list[i].addr, work.sg_list[i].length, work.sg_list[i].lkey};
+    const std::uint32_t length = work.sg_list[i].length;
+    listed[i] = {work.sg_list[i].addr, length == 0 ? zero_length : length, work.sg_list[i].lkey};
   }
   slot.turn.store(make_turn(into.posted, 0, full), std::memory_order_release);
   ++into.posted;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <ctime>
 #include <span>
 
 #include <verbena/soft/complete.hpp>
@@ -18,12 +20,6 @@
 /// Carrying out send requests: the side that posts, polls or waits does the work of both ends.
 /// Everything here runs under the queue pair's mutex.
 namespace verbena::soft {
-
-inline std::int64_t now_ns() noexcept {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 inline std::int64_t rnr_delay_ns(std::uint32_t code) noexcept {
   constexpr std::array<std::uint32_t, 32> hundredths{
@@ -230,7 +226,7 @@ class requester {
 
   /// The queue pair of a number if it can receive from here; null where nothing answers.
   queue_pair_entry* answering(std::uint32_t number) {
-    if (here_.knobs.partitioned.load(std::memory_order_relaxed)) return nullptr;
+    if (here_.knobs.partitioned != 0) return nullptr;
     queue_pair_entry& entry = on_.shared().queue_pairs[number % queue_pair_limit];
     const std::uint32_t state = entry.state.load(std::memory_order_acquire);
     const bool up = state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD ||
@@ -255,12 +251,9 @@ class requester {
   }
 
   bool lost_on_the_way() noexcept {
-    std::uint64_t left = here_.knobs.drop_message.load(std::memory_order_relaxed);
-    if (left == 0) return false;
-    while (!here_.knobs.drop_message.compare_exchange_weak(left, left - 1)) {
-      if (left == 0) return false;
-    }
-    return left == 1;
+    if (here_.knobs.faults.load(std::memory_order_relaxed) == 0) return false;
+    if (here_.knobs.kill_at_message.is_nth()) ::kill(::getpid(), SIGKILL);
+    return here_.knobs.drop_message.is_nth();
   }
 
   outcome carry_out(const send_request& request) {
@@ -269,7 +262,7 @@ class requester {
                        request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
     // iWARP reads write to their sink as a peer would.
     const std::uint32_t need = !fills ? 0U
-                               : here_.knobs.iwarp.load()
+                               : here_.knobs.iwarp != 0
                                    ? std::uint32_t{IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE}
                                    : std::uint32_t{IBV_ACCESS_LOCAL_WRITE};
     if (!gather(request, need)) return {outcome::done, IBV_WC_LOC_PROT_ERR, 0};
@@ -385,7 +378,7 @@ class requester {
     std::size_t source = 0;
     std::size_t at = 0;
     if (with_grh) {
-      make_grh(grh);
+      make_grh(grh, here_.knobs.undefined_grh != 0);
       local_.insert(local_.begin(), {grh.data(), grh.size()});
     }
     ibv_wc_status status = IBV_WC_SUCCESS;
@@ -422,8 +415,8 @@ class requester {
   static constexpr std::uint32_t grh_bytes = 40;
 
   /// RoCE v2 over IPv4: the IP header stands in the second half, the first is undefined.
-  static void make_grh(std::array<std::byte, grh_bytes>& into) noexcept {
-    into.fill(std::byte{0xa5});
+  static void make_grh(std::array<std::byte, grh_bytes>& into, bool garbage) noexcept {
+    into.fill(garbage ? std::byte{0xa5} : std::byte{0});
     constexpr std::array<std::uint8_t, 20> header{0x45, 0, 0,   0, 0, 0, 0x40, 0, 64, 17,
                                                   0,    0, 127, 0, 0, 1, 127,  0, 0,  1};
     for (std::size_t i = 0; i < header.size(); ++i) into[20 + i] = std::byte{header[i]};
@@ -504,8 +497,13 @@ class requester {
     return deliver(peer, owner, what, 0, false);
   }
 
+  bool answers_reads(const queue_pair_entry& peer) const noexcept {
+    const std::uint32_t most = peer.reads_answered.load(std::memory_order_relaxed);
+    return most != 0 && (here_.knobs.strict_reads == 0 || pair_.attributes.max_rd_atomic <= most);
+  }
+
   outcome read(const send_request& request, queue_pair_entry& peer, std::uint32_t owner) {
-    if ((peer.access.load() & IBV_ACCESS_REMOTE_READ) == 0 || peer.reads_answered.load() == 0) {
+    if ((peer.access.load() & IBV_ACCESS_REMOTE_READ) == 0 || !answers_reads(peer)) {
       return refused(peer, IBV_WC_REM_INV_REQ_ERR);
     }
     if (length() == 0) return {};
@@ -516,7 +514,7 @@ class requester {
 
   outcome atomic(const send_request& request, queue_pair_entry& peer, std::uint32_t owner) {
     if (local_.size() != 1 || local_[0].length < 8) return {outcome::done, IBV_WC_LOC_LEN_ERR, 0};
-    if ((peer.access.load() & IBV_ACCESS_REMOTE_ATOMIC) == 0 || peer.reads_answered.load() == 0 ||
+    if ((peer.access.load() & IBV_ACCESS_REMOTE_ATOMIC) == 0 || !answers_reads(peer) ||
         request.remote_address % 8 != 0) {
       return refused(peer, IBV_WC_REM_INV_REQ_ERR);
     }

@@ -72,7 +72,9 @@ inline int destroy_srq(ibv_srq* native) {
 }
 
 inline ibv_ah* create_ah(ibv_pd* in, ibv_ah_attr* with) {
-  if (with->port_num != 1 || with->is_global == 0 || with->grh.sgid_index >= 4) return null(EINVAL);
+  if (with->port_num != 1 || with->is_global == 0 ||
+      !has_gid(context::of(in->context), with->grh.sgid_index))
+    return null(EINVAL);
   auto* made = new (std::nothrow) address_handle;
   if (made == nullptr) return null(ENOMEM);
   made->native.context = in->context;

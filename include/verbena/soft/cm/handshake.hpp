@@ -70,7 +70,7 @@ inline int connect(rdma_cm_id* native, rdma_conn_param* with) {
   of.retry_count = what.retry_count;
   of.now = state::connecting;
   of.on->expect_by(of, answer_time(*of.here));
-  if (!of.here->knobs.partitioned.load(std::memory_order_relaxed)) {
+  if (of.here->knobs.partitioned == 0) {
     int number = reach_listener(of);
     const bool reached = number == 0;
     if (reached) {

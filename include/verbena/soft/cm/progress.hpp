@@ -35,7 +35,7 @@ inline void on_request(identifier& of, const message& said) {
     return dismantle(of);
   }
   of.on->expect_by(of, 0);
-  if (is_nth(of.here->knobs.cm_drop_request)) return unwatch(of);  // goes with the listener
+  if (of.here->knobs.cm_drop_request.is_nth()) return unwatch(of);  // goes with the listener
   std::erase(listener.half_open, &of);
   of.from = said.to;
   of.to = said.from;
@@ -126,7 +126,7 @@ inline void receive(identifier& of) {
     size = ::recv(of.socket, &said, sizeof said, MSG_DONTWAIT | MSG_TRUNC);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (size <= 0) return on_end(of);
-  if (of.here->knobs.partitioned.load(std::memory_order_relaxed)) return;
+  if (of.here->knobs.partitioned) return;
   if (!said.check(static_cast<std::size_t>(size))) return on_nonsense(of);
   on_message(of, said);
 }
