@@ -143,7 +143,8 @@ inline ibv_qp* create_qp(ibv_pd* in, ibv_qp_init_attr* asked) {
   return &made.release()->native.qp_base;
 }
 
-inline int modify_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
+/// As ibv_modify_qp, whoever asks.
+inline int move_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
   queue_pair& of = queue_pair::of(native);
   context& here = context::of(native->context);
   {
@@ -215,6 +216,14 @@ inline int modify_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
     }
   }
   return 0;
+}
+
+/// As ibv_modify_qp. On iWARP the CM alone connects queue pairs.
+inline int modify_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
+  const bool connects = (mask & IBV_QP_STATE) != 0 &&
+                        (with->qp_state == IBV_QPS_RTR || with->qp_state == IBV_QPS_RTS);
+  if (connects && context::of(native->context).knobs.iwarp != 0) return EINVAL;
+  return move_qp(native, with, mask);
 }
 
 inline int query_qp(ibv_qp* native, ibv_qp_attr* into, int, ibv_qp_init_attr* made) {
