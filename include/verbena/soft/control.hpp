@@ -18,6 +18,7 @@
 #include <thread>
 
 #include <verbena/soft/data_path.hpp>
+#include <verbena/soft/refusal.hpp>
 #include <verbena/soft/transitions.hpp>
 
 /// What the device seam calls on the software device. Each function reports as its namesake in
@@ -25,6 +26,7 @@
 namespace verbena::soft::control {
 
 inline std::nullptr_t null(int number) noexcept {
+  last_refusal.reset();
   errno = number;
   return nullptr;
 }
@@ -137,10 +139,7 @@ inline int dealloc_pd(ibv_pd* native) {
 /// Shared memory of whole pages, known to the other processes; for verbena's allocator.
 inline void* allocate(ibv_context* native, std::size_t length) {
   auto made = context::of(native).fabric->allocate(length);
-  if (!made)
-    return null(made.error().code().category() == std::generic_category()
-                    ? made.error().code().value()
-                    : ENOMEM);
+  if (!made) return refuse(std::move(made).error());
   return made.value().second;
 }
 
@@ -165,13 +164,9 @@ inline ibv_mr* reg_mr(ibv_pd* of, void* address, std::size_t length, int access)
       (length == 0 && here.knobs.iwarp != 0)) {
     return null(EINVAL);
   }
+  auto made = std::make_unique<region>();
   region_entry* entry = here.fabric->claim(here.fabric->shared().regions);
-  auto* made = new (std::nothrow) region;
-  if (entry == nullptr || made == nullptr) {
-    if (entry != nullptr) entry->owner = 0;
-    delete made;
-    return null(ENOMEM);
-  }
+  if (entry == nullptr) return refuse(here.fabric->full("memory regions", region_limit));
   std::uint32_t arena = none;
   for (std::uint32_t index = 0; index < arena_limit && arena == none; ++index) {
     const arena_entry& each = here.fabric->shared().arenas[index];
@@ -203,7 +198,7 @@ inline ibv_mr* reg_mr(ibv_pd* of, void* address, std::size_t length, int access)
   made->native.handle = place;
   made->native.lkey = make_key(place, generation, false);
   made->native.rkey = make_key(place, generation, true);
-  return &made->native;
+  return &made.release()->native;
 }
 
 /// After this no access begins; those under way in any process are waited for.
@@ -277,14 +272,16 @@ inline ibv_cq* create_cq(ibv_context* native, int entries, void* own, ibv_comp_c
   context& here = context::of(native);
   if (entries <= 0 || entries > 1 << 20 || vector != 0) return null(EINVAL);
   completion_queue_entry* entry = here.fabric->claim(here.fabric->shared().completion_queues);
-  if (entry == nullptr) return null(ENOMEM);
+  if (entry == nullptr) {
+    return refuse(here.fabric->full("completion queues", completion_queue_limit));
+  }
+  auto made = std::make_unique<completion_queue>();
   const std::uint32_t slots = std::bit_ceil(static_cast<std::uint32_t>(entries));
   if (here.knobs.round_up_depths != 0) entries = static_cast<int>(slots);
   auto ring = here.fabric->allocate(slots * sizeof(completion_slot));
-  auto* made = ring ? new (std::nothrow) completion_queue : nullptr;
-  if (made == nullptr) {
+  if (!ring) {
     entry->owner = 0;
-    return null(ENOMEM);
+    return refuse(std::move(ring).error());
   }
   made->entry = entry;
   made->index = static_cast<std::uint32_t>(entry - here.fabric->shared().completion_queues.data());
@@ -309,11 +306,11 @@ inline ibv_cq* create_cq(ibv_context* native, int entries, void* own, ibv_comp_c
   pthread_cond_init(&made->native.cond, nullptr);
   if (on != nullptr) {
     const std::scoped_lock held{channel::of(on).mutex};
-    channel::of(on).queues.push_back(made);
+    channel::of(on).queues.push_back(made.get());
   }
   const std::scoped_lock held{here.mutex};
-  here.queues.push_back(made);
-  return &made->native;
+  here.queues.push_back(made.get());
+  return &made.release()->native;
 }
 
 inline int destroy_cq(ibv_cq* native) {

@@ -6,25 +6,24 @@
 #include <cerrno>
 #include <cstdint>
 #include <memory>
-#include <new>
 
 #include <verbena/soft/control.hpp>
 
 /// Queue pairs for the device seam.
 namespace verbena::soft::control {
 
-/// Makes a receive queue of this process; 0 or an errno.
-inline int open_receive_queue(context& here, receive_queue& into, std::uint32_t depth,
-                              std::uint32_t pieces, std::uint32_t domain) {
+/// Makes a receive queue of this process. Errors: errc::capacity naming the table or the memory.
+inline result<void> open_receive_queue(context& here, receive_queue& into, std::uint32_t depth,
+                                       std::uint32_t pieces, std::uint32_t domain) {
   receive_queue_entry* entry = here.fabric->claim(here.fabric->shared().receive_queues);
-  if (entry == nullptr) return ENOMEM;
+  if (entry == nullptr) return here.fabric->full("receive queues", receive_queue_limit);
   const std::uint32_t slots = std::bit_ceil(std::max(depth, 1U));
   into.stride = static_cast<std::uint32_t>(sizeof(receive_slot) +
                                            std::max(pieces, 1U) * sizeof(shared_piece));
   auto memory = here.fabric->allocate(std::size_t{slots} * into.stride);
   if (!memory) {
     entry->owner = 0;
-    return ENOMEM;
+    return std::move(memory).error();
   }
   into.entry = entry;
   into.index = static_cast<std::uint32_t>(entry - here.fabric->shared().receive_queues.data());
@@ -40,7 +39,7 @@ inline int open_receive_queue(context& here, receive_queue& into, std::uint32_t 
   entry->taken = 0;
   for (std::uint32_t i = 0; i < slots; ++i) into.slot(i).turn = make_turn(i, 0, vacant);
   entry->arena.store(into.arena, std::memory_order_release);
-  return 0;
+  return success();
 }
 
 inline void close_receive_queue(context& here, receive_queue& of) {
@@ -80,17 +79,17 @@ inline ibv_qp* create_qp(ibv_pd* in, ibv_qp_init_attr* asked) {
       (!takes && asked->qp_type == IBV_QPT_UC)) {
     return null(EINVAL);
   }
-  auto made = std::unique_ptr<queue_pair>{new (std::nothrow) queue_pair};
-  queue_pair_entry* entry =
-      made == nullptr ? nullptr : here.fabric->claim(here.fabric->shared().queue_pairs);
-  if (entry == nullptr) return null(ENOMEM);
+  auto made = std::make_unique<queue_pair>();
+  queue_pair_entry* entry = here.fabric->claim(here.fabric->shared().queue_pairs);
+  if (entry == nullptr) return refuse(here.fabric->full("queue pairs", queue_pair_limit));
+  asked->cap = grant(here.knobs, asked->cap);
   domain& of = domain::of(in);
   if (takes) {
-    if (const int number = open_receive_queue(here, made->receives, asked->cap.max_recv_wr,
-                                              asked->cap.max_recv_sge, of.number);
-        number != 0) {
+    auto opened = open_receive_queue(here, made->receives, asked->cap.max_recv_wr,
+                                     asked->cap.max_recv_sge, of.number);
+    if (!opened) {
       entry->owner = 0;
-      return null(number);
+      return refuse(std::move(opened).error());
     }
   } else {
     made->shared_receives = &shared_receive_queue::of(asked->srq);

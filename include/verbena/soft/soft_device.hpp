@@ -46,6 +46,7 @@ inline constexpr verbs::control_table table{
     .ack_async_event = control::ack_async_event,
     .allocate = control::allocate,
     .release = control::release,
+    .why = why,
     .cm = &cm::table,
 };
 
