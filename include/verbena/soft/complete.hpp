@@ -55,7 +55,7 @@ inline bool complete(context& here, std::uint32_t index, const completion& what)
     if (tail - entry.head.load(std::memory_order_acquire) >=
         entry.limit.load(std::memory_order_relaxed))
       break;
-    if (!slot.turn.compare_exchange_strong(turn, make_turn(tail, place_of(on.me()), claimed),
+    if (!slot.turn.compare_exchange_strong(turn, make_turn(tail, on.me(), claimed),
                                            std::memory_order_acq_rel)) {
       continue;
     }
@@ -74,7 +74,7 @@ inline bool complete(context& here, std::uint32_t index, const completion& what)
     slot.solicited = what.solicited || what.status != IBV_WC_SUCCESS ? 1 : 0;
     // Sequentially consistent, as is the load in fire(): either this thread sees the queue armed,
     // or the one that armed it sees the completion.
-    slot.turn.store(make_turn(tail, place_of(on.me()), full), std::memory_order_seq_cst);
+    slot.turn.store(make_turn(tail, on.me(), full), std::memory_order_seq_cst);
     fire(here, entry, what.solicited || what.status != IBV_WC_SUCCESS);
     return true;
   }
@@ -96,10 +96,7 @@ inline bool take(context& here, completion_queue& from, ibv_wc& into,
     if (position_of(turn) != from.head || what_of(turn) == vacant) return false;
     const bool lost = what_of(turn) != full;
     if (lost) {
-      const std::uint32_t place = claimer_of(turn);
-      const std::uint32_t owner =
-          place < process_limit ? on.shared().processes[place].owner.load() : 0;
-      if (owner != 0 && on.alive(owner)) return false;
+      if (on.claimer_lives(turn)) return false;
     } else {
       into.wr_id = slot.wr_id;
       into.status = static_cast<ibv_wc_status>(slot.status);

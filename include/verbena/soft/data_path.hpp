@@ -117,7 +117,7 @@ inline int post_receives(context& here, receive_queue& queue, ibv_recv_wr* work,
   const std::uint32_t kept = faulty ? here.knobs.refuse_early.load() : 0U;
   const std::uint32_t zero_length = faulty && here.knobs.zero_length_2g != 0 ? 1U << 31 : 0;
   for (; work != nullptr; work = work->next) {
-    if (const int number = put_receive(queue, *work, kept, zero_length); number != 0) {
+    if (const int number = put_receive(here, queue, *work, kept, zero_length); number != 0) {
       *refused = work;
       return reported_errno(here, number);
     }

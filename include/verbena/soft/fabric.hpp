@@ -188,6 +188,14 @@ class fabric {
     return true;
   }
 
+  /// Whether the process that claimed a slot, by its turn word, lives.
+  bool claimer_lives(std::uint64_t turn) noexcept {
+    const std::uint32_t place = (claimer_of(turn) & 0x7f) - 1;
+    if (place >= process_limit) return false;
+    const std::uint32_t owner = segment_->processes[place].owner.load(std::memory_order_acquire);
+    return claimer_tag(owner) == claimer_of(turn) && alive(owner);
+  }
+
   /// Nanoseconds of a clock that is cheap to read and a few milliseconds coarse.
   static std::int64_t coarse_now() noexcept {
     timespec now{};
@@ -213,7 +221,7 @@ class fabric {
       const auto pid = static_cast<std::uint32_t>(::getpid());
       entry.pid.store(pid);
       entry.started.store(started(pid));
-      me_ = (segment_->next_generation.fetch_add(1) + 1) << 8 | (place + 1);
+      me_ = (entry.taken.fetch_add(1) + 1) << 8 | (place + 1);
       entry.owner.store(me_, std::memory_order_release);
       return success();
     }

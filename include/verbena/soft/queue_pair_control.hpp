@@ -37,6 +37,7 @@ inline result<void> open_receive_queue(context& here, receive_queue& into, std::
   entry->limit = 0;
   entry->posted = 0;
   entry->taken = 0;
+  entry->searched = 0;
   for (std::uint32_t i = 0; i < slots; ++i) into.slot(i).turn = make_turn(i, 0, vacant);
   entry->arena.store(into.arena, std::memory_order_release);
   return success();

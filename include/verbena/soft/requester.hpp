@@ -107,11 +107,14 @@ class requester {
       const std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
       if (what_of(turn) != claimed || slot.queue_pair.load(std::memory_order_acquire) != number())
         continue;
-      const std::uint32_t place = claimer_of(turn);
-      if (place < process_limit && on_.alive(on_.shared().processes[place].owner.load())) continue;
-      if (complete_them) tell_flushed(slot.wr_id);
-      slot.turn.store(make_turn(position_of(turn) + mask + 1, 0, vacant),
-                      std::memory_order_release);
+      const std::uint64_t wr_id = slot.wr_id;
+      std::uint64_t expected = turn;
+      if (on_.claimer_lives(turn) ||
+          !slot.turn.compare_exchange_strong(expected,
+                                             make_turn(position_of(turn) + mask + 1, 0, vacant))) {
+        continue;
+      }
+      if (complete_them) tell_flushed(wr_id);
     }
   }
 
