@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 
+#include <verbena/soft/cause.hpp>
 #include <verbena/soft/objects.hpp>
 #include <verbena/soft/wake.hpp>
 
@@ -19,6 +20,7 @@ struct completion {
   std::uint32_t source = 0;
   std::uint32_t flags = 0;
   std::uint64_t position = 0;
+  cause why = cause::unsaid;
   bool solicited = false;
   bool sending = false;  ///< of a send queue: `position` says which request
 };
@@ -64,7 +66,7 @@ inline bool complete(context& here, std::uint32_t index, const completion& what)
     slot.wr_id = what.wr_id;
     slot.status = what.status;
     slot.opcode = what.opcode;
-    slot.vendor_error = 0;
+    slot.vendor_error = static_cast<std::uint32_t>(what.why);
     slot.byte_length = what.byte_length;
     slot.immediate = what.immediate;
     slot.queue_pair = what.queue_pair;

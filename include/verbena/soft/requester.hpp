@@ -34,6 +34,7 @@ struct outcome {
   enum kind { done, retry, not_ready } what = done;
   ibv_wc_status status = IBV_WC_SUCCESS;
   std::uint32_t bytes = 0;
+  cause why = cause::unsaid;
 };
 
 class requester {
@@ -129,6 +130,7 @@ class requester {
     std::uint32_t source = 0;
     std::uint32_t flags = 0;
     bool solicited = false;
+    cause why = cause::unsaid;
   };
 
   void wait(bool waits) noexcept {
@@ -171,6 +173,7 @@ class requester {
       what.byte_length = ended.bytes;
       what.queue_pair = pair_.native.qp_base.qp_num;
       what.position = position;
+      what.why = ended.why;
       what.sending = true;
       complete(here_, pair_.send_queue->index, what);
     }
@@ -314,7 +317,7 @@ class requester {
   outcome reach_failed(reached how) const noexcept {
     if (how == reached::gone)
       return pair_.type == IBV_QPT_RC ? outcome{outcome::retry, IBV_WC_SUCCESS, 0} : outcome{};
-    return {outcome::done, IBV_WC_REM_OP_ERR, 0};
+    return {outcome::done, IBV_WC_REM_OP_ERR, 0, cause::memory_forbidden};
   }
 
   outcome send(const send_request& request, queue_pair_entry& peer, std::uint32_t owner) {
@@ -363,10 +366,15 @@ class requester {
     }
     if (carries) {
       if (const ibv_wc_status status = scatter(peer, owner, with_grh); status != IBV_WC_SUCCESS) {
-        tell_receive(peer.completion_queue.load(), peer.number.load(), receive_.wr_id, status, {});
+        told failed;
+        failed.why = why_;
+        tell_receive(peer.completion_queue.load(), peer.number.load(), receive_.wr_id, status,
+                     failed);
         receive_.finish();
         if (!reliable) return {};
-        return refused(peer, IBV_WC_REM_OP_ERR);
+        outcome ended = refused(peer, IBV_WC_REM_OP_ERR);
+        ended.why = why_;
+        return ended;
       }
     }
     // The slot goes back first: whoever sees the completion may post again.
@@ -385,6 +393,7 @@ class requester {
       local_.insert(local_.begin(), {grh.data(), grh.size()});
     }
     ibv_wc_status status = IBV_WC_SUCCESS;
+    why_ = cause::unsaid;
     for (const shared_piece& into : receive_.pieces) {
       std::uint64_t filled = 0;
       if (source == local_.size()) break;
@@ -398,8 +407,11 @@ class requester {
       while (filled < into.length && source < local_.size()) {
         const std::size_t part =
             std::min<std::size_t>(into.length - filled, local_[source].length - at);
-        if (part != 0 && transfer(here_, *region, into.address + filled, local_[source].data + at,
-                                  part, true) != reached::yes) {
+        const reached how = part == 0 ? reached::yes
+                                      : transfer(here_, *region, into.address + filled,
+                                                 local_[source].data + at, part, true);
+        if (how != reached::yes) {
+          why_ = how == reached::forbidden ? cause::memory_forbidden : cause::unsaid;
           status = IBV_WC_LOC_PROT_ERR;
           break;
         }
@@ -437,6 +449,7 @@ class requester {
     what.source = of.source;
     what.flags = of.flags;
     what.solicited = of.solicited;
+    what.why = of.why;
     complete(here_, queue, what);
   }
 
@@ -524,7 +537,12 @@ class requester {
     const auto region = target(request, peer, owner, 8, IBV_ACCESS_REMOTE_ATOMIC);
     if (!region) return refused(peer, IBV_WC_REM_ACCESS_ERR);
     std::byte* const mapped = map(here_, *region, request.remote_address, 8);
-    if (mapped == nullptr) return {outcome::done, IBV_WC_REM_OP_ERR, 0};
+    if (mapped == nullptr) {
+      if (region->arena < arena_limit) return reach_failed(reached::gone);
+      outcome ended = refused(peer, IBV_WC_REM_OP_ERR);
+      ended.why = cause::atomic_not_shared;
+      return ended;
+    }
     std::atomic_ref<std::uint64_t> word{*reinterpret_cast<std::uint64_t*>(mapped)};
     std::uint64_t old = request.compare_add;
     if (request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
@@ -542,6 +560,7 @@ class requester {
   std::vector<piece> local_;
   taken_receive receive_;
   std::uint32_t not_ready_code_ = 0;
+  cause why_ = cause::unsaid;  ///< of the last scatter that failed
 };
 
 }  // namespace verbena::soft
