@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include <verbena/soft/cm/attributes.hpp>
+#include <verbena/soft/queue_pair_control.hpp>
 
 /// On iWARP it is the CM that moves queue pairs. All of it under the guard.
 namespace verbena::soft::cm {
