@@ -69,7 +69,7 @@ class completion_queue_core {
     errno = 0;
     ibv_cq* native = on.table().create_cq(on.native_handle(), static_cast<int>(asked.entries),
                                           &made->waiter_, channel.native_handle(), 0);
-    BOOST_OUTCOME_TRY(verbs::checked(verbs::null_errno(native), [&] {
+    BOOST_OUTCOME_TRY(on.checked(verbs::null_errno(native), [&] {
       return "cannot create a completion queue of " + std::to_string(asked.entries) +
              " entries on " + on.name();
     }));

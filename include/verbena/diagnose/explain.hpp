@@ -2,6 +2,7 @@
 #pragma once
 
 #include <verbena/connection/failed.hpp>
+#include <verbena/soft/cause.hpp>
 #include <verbena/verbs/status.hpp>
 
 namespace verbena {
@@ -58,7 +59,10 @@ constexpr const char* explain(status of) noexcept {
   return "a status that only this adapter's vendor can explain";
 }
 
-/// The same for a failed request.
-inline const char* explain(const failed& request) noexcept { return explain(request.status()); }
+/// The same for a failed request; more exactly where the software device knows the cause.
+inline const char* explain(const failed& request) noexcept {
+  const char* const known = soft::explain_vendor_error(request.vendor_error());
+  return known != nullptr ? known : explain(request.status());
+}
 
 }  // namespace verbena

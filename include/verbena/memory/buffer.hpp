@@ -42,7 +42,7 @@ class buffer {
     storage memory{static_cast<std::byte*>(
                        domain.device().table().allocate(domain.device().native_handle(), bytes)),
                    release{domain.share(), bytes}};
-    BOOST_OUTCOME_TRY(verbs::checked(verbs::null_errno(memory.get()), [&] {
+    BOOST_OUTCOME_TRY(domain.device().checked(verbs::null_errno(memory.get()), [&] {
       return "cannot allocate a buffer of " + std::to_string(bytes) + " bytes on " +
              domain.device().name();
     }));

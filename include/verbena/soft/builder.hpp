@@ -114,7 +114,7 @@ inline void install(ibv_qp_ex& into) {
 
 inline ibv_qp* create(ibv_context* native, ibv_qp_init_attr_ex* asked) {
   if (asked->pd == nullptr) return control::null(EINVAL);
-  if (context::of(native).knobs.iwarp.load() &&
+  if (context::of(native).knobs.iwarp != 0 &&
       (asked->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
     return control::null(EOPNOTSUPP);
   }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 
+#include <verbena/soft/cause.hpp>
 #include <verbena/soft/objects.hpp>
 #include <verbena/soft/wake.hpp>
 
@@ -19,6 +20,7 @@ struct completion {
   std::uint32_t source = 0;
   std::uint32_t flags = 0;
   std::uint64_t position = 0;
+  cause why = cause::unsaid;
   bool solicited = false;
   bool sending = false;  ///< of a send queue: `position` says which request
 };
@@ -55,7 +57,7 @@ inline bool complete(context& here, std::uint32_t index, const completion& what)
     if (tail - entry.head.load(std::memory_order_acquire) >=
         entry.limit.load(std::memory_order_relaxed))
       break;
-    if (!slot.turn.compare_exchange_strong(turn, make_turn(tail, place_of(on.me()), claimed),
+    if (!slot.turn.compare_exchange_strong(turn, make_turn(tail, on.me(), claimed),
                                            std::memory_order_acq_rel)) {
       continue;
     }
@@ -64,7 +66,7 @@ inline bool complete(context& here, std::uint32_t index, const completion& what)
     slot.wr_id = what.wr_id;
     slot.status = what.status;
     slot.opcode = what.opcode;
-    slot.vendor_error = 0;
+    slot.vendor_error = static_cast<std::uint32_t>(what.why);
     slot.byte_length = what.byte_length;
     slot.immediate = what.immediate;
     slot.queue_pair = what.queue_pair;
@@ -74,7 +76,7 @@ inline bool complete(context& here, std::uint32_t index, const completion& what)
     slot.solicited = what.solicited || what.status != IBV_WC_SUCCESS ? 1 : 0;
     // Sequentially consistent, as is the load in fire(): either this thread sees the queue armed,
     // or the one that armed it sees the completion.
-    slot.turn.store(make_turn(tail, place_of(on.me()), full), std::memory_order_seq_cst);
+    slot.turn.store(make_turn(tail, on.me(), full), std::memory_order_seq_cst);
     fire(here, entry, what.solicited || what.status != IBV_WC_SUCCESS);
     return true;
   }
@@ -96,10 +98,7 @@ inline bool take(context& here, completion_queue& from, ibv_wc& into,
     if (position_of(turn) != from.head || what_of(turn) == vacant) return false;
     const bool lost = what_of(turn) != full;
     if (lost) {
-      const std::uint32_t place = claimer_of(turn);
-      const std::uint32_t owner =
-          place < process_limit ? on.shared().processes[place].owner.load() : 0;
-      if (owner != 0 && on.alive(owner)) return false;
+      if (on.claimer_lives(turn)) return false;
     } else {
       into.wr_id = slot.wr_id;
       into.status = static_cast<ibv_wc_status>(slot.status);

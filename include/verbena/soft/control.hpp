@@ -18,6 +18,7 @@
 #include <thread>
 
 #include <verbena/soft/data_path.hpp>
+#include <verbena/soft/refusal.hpp>
 #include <verbena/soft/transitions.hpp>
 
 /// What the device seam calls on the software device. Each function reports as its namesake in
@@ -25,6 +26,7 @@
 namespace verbena::soft::control {
 
 inline std::nullptr_t null(int number) noexcept {
+  last_refusal.reset();
   errno = number;
   return nullptr;
 }
@@ -52,7 +54,7 @@ inline int query_device(ibv_context* native, ibv_device_attr* into) {
   into->max_qp = queue_pair_limit;
   into->max_qp_wr = static_cast<int>(here.knobs.max_qp_wr.load());
   into->max_sge = static_cast<int>(here.knobs.max_sge.load());
-  into->max_sge_rd = here.knobs.iwarp ? 1 : into->max_sge;
+  into->max_sge_rd = here.knobs.iwarp != 0 ? 1 : into->max_sge;
   into->max_cq = completion_queue_limit;
   into->max_cqe = 1 << 20;
   into->max_mr = region_limit;
@@ -61,7 +63,7 @@ inline int query_device(ibv_context* native, ibv_device_attr* into) {
   into->max_qp_init_rd_atom = static_cast<int>(here.knobs.max_reads.load());
   into->max_res_rd_atom = into->max_qp_rd_atom * into->max_qp;
   // Atomics here are the processor's own.
-  into->atomic_cap = here.knobs.iwarp ? IBV_ATOMIC_NONE : IBV_ATOMIC_GLOB;
+  into->atomic_cap = here.knobs.iwarp != 0 ? IBV_ATOMIC_NONE : IBV_ATOMIC_GLOB;
   into->max_ah = 1 << 16;
   into->max_srq = receive_queue_limit;
   into->max_srq_wr = into->max_qp_wr;
@@ -71,6 +73,13 @@ inline int query_device(ibv_context* native, ibv_device_attr* into) {
   return 0;
 }
 
+inline constexpr std::uint32_t gid_places = 4;
+
+/// Whether there is a GID at a place of the table.
+inline bool has_gid(const context& here, std::uint32_t index) noexcept {
+  return index < gid_places && (here.knobs.gid_holes >> index & 1) == 0;
+}
+
 inline int query_port(ibv_context* native, std::uint8_t port, ibv_port_attr* into) {
   const context& here = context::of(native);
   if (port != 1) return EINVAL;
@@ -78,7 +87,7 @@ inline int query_port(ibv_context* native, std::uint8_t port, ibv_port_attr* int
   into->state = IBV_PORT_ACTIVE;
   into->max_mtu = IBV_MTU_4096;
   into->active_mtu = static_cast<ibv_mtu>(here.knobs.mtu.load());
-  into->gid_tbl_len = 4;
+  into->gid_tbl_len = gid_places;
   into->max_msg_sz = here.knobs.max_message.load();
   into->pkey_tbl_len = 1;
   into->link_layer = IBV_LINK_LAYER_ETHERNET;
@@ -87,9 +96,12 @@ inline int query_port(ibv_context* native, std::uint8_t port, ibv_port_attr* int
   return 0;
 }
 
-/// The table of GIDs: link-local and 127.0.0.1, each as RoCE v1 and v2.
-inline int query_gid(ibv_context*, std::uint32_t port, std::uint32_t index, ibv_gid_entry* into) {
-  if (port != 1 || index >= 4) return EINVAL;
+/// The table of GIDs: link-local and 127.0.0.1, each as RoCE v1 and v2. ENODATA where there is
+/// none.
+inline int query_gid(ibv_context* native, std::uint32_t port, std::uint32_t index,
+                     ibv_gid_entry* into) {
+  if (port != 1 || index >= gid_places) return EINVAL;
+  if (!has_gid(context::of(native), index)) return ENODATA;
   *into = {};
   into->gid_index = index;
   into->port_num = port;
@@ -127,10 +139,7 @@ inline int dealloc_pd(ibv_pd* native) {
 /// Shared memory of whole pages, known to the other processes; for verbena's allocator.
 inline void* allocate(ibv_context* native, std::size_t length) {
   auto made = context::of(native).fabric->allocate(length);
-  if (!made)
-    return null(made.error().code().category() == std::generic_category()
-                    ? made.error().code().value()
-                    : ENOMEM);
+  if (!made) return refuse(std::move(made).error());
   return made.value().second;
 }
 
@@ -152,16 +161,12 @@ inline ibv_mr* reg_mr(ibv_pd* of, void* address, std::size_t length, int access)
   const auto base = reinterpret_cast<std::uintptr_t>(address);
   if ((access & ~known) != 0 ||
       ((access & writes) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) || base + length < base ||
-      (length == 0 && here.knobs.iwarp)) {
+      (length == 0 && here.knobs.iwarp != 0)) {
     return null(EINVAL);
   }
+  auto made = std::make_unique<region>();
   region_entry* entry = here.fabric->claim(here.fabric->shared().regions);
-  auto* made = new (std::nothrow) region;
-  if (entry == nullptr || made == nullptr) {
-    if (entry != nullptr) entry->owner = 0;
-    delete made;
-    return null(ENOMEM);
-  }
+  if (entry == nullptr) return refuse(here.fabric->full("memory regions", region_limit));
   std::uint32_t arena = none;
   for (std::uint32_t index = 0; index < arena_limit && arena == none; ++index) {
     const arena_entry& each = here.fabric->shared().arenas[index];
@@ -193,7 +198,7 @@ inline ibv_mr* reg_mr(ibv_pd* of, void* address, std::size_t length, int access)
   made->native.handle = place;
   made->native.lkey = make_key(place, generation, false);
   made->native.rkey = make_key(place, generation, true);
-  return &made->native;
+  return &made.release()->native;
 }
 
 /// After this no access begins; those under way in any process are waited for.
@@ -267,16 +272,20 @@ inline ibv_cq* create_cq(ibv_context* native, int entries, void* own, ibv_comp_c
   context& here = context::of(native);
   if (entries <= 0 || entries > 1 << 20 || vector != 0) return null(EINVAL);
   completion_queue_entry* entry = here.fabric->claim(here.fabric->shared().completion_queues);
-  if (entry == nullptr) return null(ENOMEM);
+  if (entry == nullptr) {
+    return refuse(here.fabric->full("completion queues", completion_queue_limit));
+  }
+  auto made = std::make_unique<completion_queue>();
   const std::uint32_t slots = std::bit_ceil(static_cast<std::uint32_t>(entries));
+  if (here.knobs.round_up_depths != 0) entries = static_cast<int>(slots);
   auto ring = here.fabric->allocate(slots * sizeof(completion_slot));
-  auto* made = ring ? new (std::nothrow) completion_queue : nullptr;
-  if (made == nullptr) {
+  if (!ring) {
     entry->owner = 0;
-    return null(ENOMEM);
+    return refuse(std::move(ring).error());
   }
   made->entry = entry;
   made->index = static_cast<std::uint32_t>(entry - here.fabric->shared().completion_queues.data());
+  made->ordinal = ++here.queues_made;
   made->arena = ring.value().first;
   made->ring = reinterpret_cast<completion_slot*>(ring.value().second);
   for (std::uint32_t i = 0; i < slots; ++i) made->ring[i].turn = make_turn(i, 0, vacant);
@@ -297,11 +306,11 @@ inline ibv_cq* create_cq(ibv_context* native, int entries, void* own, ibv_comp_c
   pthread_cond_init(&made->native.cond, nullptr);
   if (on != nullptr) {
     const std::scoped_lock held{channel::of(on).mutex};
-    channel::of(on).queues.push_back(made);
+    channel::of(on).queues.push_back(made.get());
   }
   const std::scoped_lock held{here.mutex};
-  here.queues.push_back(made);
-  return &made->native;
+  here.queues.push_back(made.get());
+  return &made.release()->native;
 }
 
 inline int destroy_cq(ibv_cq* native) {
@@ -354,7 +363,9 @@ inline void attend(context& here, channel& of) {
     const std::uint64_t mask = each->entry->mask.load();
     bool any_came = each->entry->failed.load() != 0;
     bool solicited_came = any_came;
-    for (std::uint64_t at = std::max(each->head, each->armed_at); !solicited_came; ++at) {
+    const std::uint64_t end = end_of_given(here, *each);
+    for (std::uint64_t at = std::max(each->head, each->armed_at); !solicited_came && at < end;
+         ++at) {
       const completion_slot& slot = each->ring[at & mask];
       const std::uint64_t turn = slot.turn.load(std::memory_order_seq_cst);
       if (position_of(turn) != at || what_of(turn) != full) break;
@@ -362,6 +373,7 @@ inline void attend(context& here, channel& of) {
       solicited_came = slot.solicited != 0;
     }
     if (any_came) fire(here, *each->entry, solicited_came);
+    wake_for_kept(here, *each);
   }
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 
+#include <verbena/soft/kept_back.hpp>
 #include <verbena/soft/requester.hpp>
 
 /// The calls that programs reach through ibv_context::ops: post, poll, arm.
@@ -31,7 +33,7 @@ constexpr bool may_inline(ibv_wr_opcode opcode) noexcept {
 
 /// Takes one request into the queue; 0 or an errno.
 inline int accept_request(context& here, queue_pair& pair, const ibv_send_wr& work) {
-  const bool iwarp = here.knobs.iwarp.load(std::memory_order_relaxed);
+  const bool iwarp = here.knobs.iwarp != 0;
   const bool immediate =
       work.opcode == IBV_WR_SEND_WITH_IMM || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
   const bool atomic =
@@ -41,7 +43,9 @@ inline int accept_request(context& here, queue_pair& pair, const ibv_send_wr& wo
     return EINVAL;
   if (iwarp && work.opcode == IBV_WR_RDMA_READ && work.num_sge > 1) return EINVAL;
   if ((work.send_flags & IBV_SEND_FENCE) != 0 && pair.type != IBV_QPT_RC) return EINVAL;
-  if (pair.posted - pair.retired >= pair.requests.size()) return ENOMEM;
+  const bool faulty = here.knobs.faults.load(std::memory_order_relaxed) != 0;
+  const std::uint64_t kept = faulty ? here.knobs.refuse_early.load() : 0U;
+  if (pair.posted - pair.retired + kept >= pair.requests.size()) return ENOMEM;
   const bool inlined = (work.send_flags & IBV_SEND_INLINE) != 0;
   if (inlined && !may_inline(work.opcode)) return EINVAL;
   send_request& into = pair.requests[pair.posted % pair.requests.size()];
@@ -50,8 +54,12 @@ inline int accept_request(context& here, queue_pair& pair, const ibv_send_wr& wo
   into.flags = work.send_flags;
   into.immediate = work.imm_data;
   into.pieces.assign(work.sg_list, work.sg_list + work.num_sge);
+  if (faulty && here.knobs.zero_length_2g != 0) {
+    for (ibv_sge& each : into.pieces) each.length = each.length == 0 ? 1U << 31 : each.length;
+  }
   into.inlined.clear();
   if (inlined) {
+    into.pieces.assign(work.sg_list, work.sg_list + work.num_sge);
     std::uint64_t total = 0;
     for (const ibv_sge& each : into.pieces) total += each.length;
     if (total > pair.granted.max_inline_data) return ENOMEM;
@@ -79,7 +87,7 @@ inline int accept_request(context& here, queue_pair& pair, const ibv_send_wr& wo
 }
 
 inline int reported_errno(const context& here, int number) noexcept {
-  return here.knobs.negative_errno.load(std::memory_order_relaxed) ? -number : number;
+  return here.knobs.negative_errno != 0 ? -number : number;
 }
 
 inline int post_send(ibv_qp* native, ibv_send_wr* work, ibv_send_wr** refused) {
@@ -105,8 +113,11 @@ inline int post_send(ibv_qp* native, ibv_send_wr* work, ibv_send_wr** refused) {
 inline int post_receives(context& here, receive_queue& queue, ibv_recv_wr* work,
                          ibv_recv_wr** refused) {
   const std::scoped_lock held{queue.mutex};
+  const bool faulty = here.knobs.faults.load(std::memory_order_relaxed) != 0;
+  const std::uint32_t kept = faulty ? here.knobs.refuse_early.load() : 0U;
+  const std::uint32_t zero_length = faulty && here.knobs.zero_length_2g != 0 ? 1U << 31 : 0;
   for (; work != nullptr; work = work->next) {
-    if (const int number = put_receive(queue, *work); number != 0) {
+    if (const int number = put_receive(here, queue, *work, kept, zero_length); number != 0) {
       *refused = work;
       return reported_errno(here, number);
     }
@@ -149,11 +160,11 @@ inline int poll_cq(ibv_cq* native, int most, ibv_wc* into) {
   context& here = context::of(native->context);
   const std::scoped_lock held{queue.mutex};
   if (queue.entry->failed.load(std::memory_order_relaxed) != 0) return -EIO;
-  if (here.knobs.hold_completions.load(std::memory_order_relaxed)) return 0;
   const auto take_some = [&] {
     int count = 0;
     std::uint64_t position = 0;
-    while (count < most && take(here, queue, into[count], position)) {
+    const std::uint64_t end = end_of_given(here, queue);
+    while (count < most && queue.head < end && take(here, queue, into[count], position)) {
       if ((position & 1) != 0) {
         queue_pair* const pair =
             here.queue_pairs[into[count].qp_num % queue_pair_limit].load(std::memory_order_acquire);
@@ -161,8 +172,7 @@ inline int poll_cq(ibv_cq* native, int most, ibv_wc* into) {
           pair->retired.store((position >> 1) + 1, std::memory_order_release);
         }
       }
-      if (into[count].status != IBV_WC_SUCCESS &&
-          here.knobs.poison_errors.load(std::memory_order_relaxed)) {
+      if (into[count].status != IBV_WC_SUCCESS && here.knobs.poison_errors != 0) {
         into[count].opcode = static_cast<ibv_wc_opcode>(0x5a);
         into[count].byte_len = 0xa5a5'a5a5;
         into[count].imm_data = 0x5a5a'5a5a;
@@ -185,17 +195,6 @@ inline int poll_cq(ibv_cq* native, int most, ibv_wc* into) {
   return count;
 }
 
-/// The position of the first completion that is not there yet, held ones taken as such.
-inline std::uint64_t first_missing(const context& here, const completion_queue& queue) noexcept {
-  std::uint64_t at = queue.head;
-  if (here.knobs.hold_completions.load(std::memory_order_relaxed)) return at;
-  const std::uint64_t mask = queue.entry->mask.load(std::memory_order_relaxed);
-  for (;; ++at) {
-    const std::uint64_t turn = queue.ring[at & mask].turn.load(std::memory_order_acquire);
-    if (position_of(turn) != at || what_of(turn) != full) return at;
-  }
-}
-
 inline int req_notify_cq(ibv_cq* native, int solicited_only) {
   completion_queue& queue = completion_queue::of(native);
   context& here = context::of(native->context);
@@ -203,7 +202,8 @@ inline int req_notify_cq(ibv_cq* native, int solicited_only) {
   // Arming for any completion is not taken back by arming for solicited ones.
   std::uint32_t armed = queue.entry->armed.load();
   // Looked for before arming: what comes in between is given an event twice rather than never.
-  if (armed != any && armed != solicited) queue.armed_at = first_missing(here, queue);
+  if (armed != any && armed != solicited)
+    queue.armed_at = std::min(first_missing(queue), end_of_given(here, queue));
   std::uint32_t next = armed;
   do {
     const bool to_any = solicited_only == 0 || armed == any || armed == fired_any;
@@ -211,6 +211,7 @@ inline int req_notify_cq(ibv_cq* native, int solicited_only) {
   } while (!queue.entry->armed.compare_exchange_weak(armed, next));
   std::atomic_thread_fence(std::memory_order_seq_cst);
   progress(here, queue);
+  wake_for_kept(here, queue);
   return 0;
 }
 

@@ -2,26 +2,24 @@
 #pragma once
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include <verbena/soft/layout.hpp>
 #include <verbena/soft/process.hpp>
+#include <verbena/soft/segment_file.hpp>
 #include <verbena/verbs/ibverbs.hpp>
 #include <verbena/verbs/result.hpp>
 
@@ -45,38 +43,37 @@ class fabric {
                    "fabric name \"" + name + "\": up to 32 letters, digits, - and _"};
     }
     auto made = std::shared_ptr<fabric>{new fabric};
-    made->path_ =
-        "/dev/shm/verbena-" + std::to_string(::getuid()) + "-" + (name.empty() ? "default" : name);
-    BOOST_OUTCOME_TRY(made->open());
-    const unlock guard{made->file_};
-    BOOST_OUTCOME_TRY(made->map());
+    BOOST_OUTCOME_TRY(made->file_.open("/dev/shm/verbena-" + std::to_string(::geteuid()) + "-" +
+                                       (name.empty() ? "default" : name)));
+    const segment_file::unlock guard{made->file_};
+    BOOST_OUTCOME_TRY(made->file_.map());
+    made->segment_ = made->file_.mapped();
     made->reclaim();
-    BOOST_OUTCOME_TRY(made->enter());
+    if (auto entered = made->enter(); !entered) {
+      if (made->file_.alone()) made->file_.remove();
+      return entered.error();
+    }
     return made;
   }
 
   ~fabric() {
-    if (segment_ != nullptr) {
-      if (me_ != 0 && lock()) {
-        const unlock guard{file_};
-        abandon(me_);
-        mark_presence(F_UNLCK);
-        if (alone()) ::unlink(path_.c_str());
-      }
-      ::munmap(segment_, sizeof(segment));
+    if (me_ != 0 && file_.lock()) {
+      const segment_file::unlock guard{file_};
+      abandon(me_);
+      file_.mark_presence(F_UNLCK);
+      if (file_.alone()) file_.remove();
     }
     for (std::uint32_t arena = 0; arena < arena_limit; ++arena) unmap(known(arena));
     for (const mapping& each : retired_) unmap(each);
-    if (file_ >= 0) ::close(file_);
   }
   fabric(const fabric&) = delete;
   fabric& operator=(const fabric&) = delete;
 
   segment& shared() const noexcept { return *segment_; }
   std::uint32_t me() const noexcept { return me_; }
-  const std::string& path() const noexcept { return path_; }
+  const std::string& path() const noexcept { return file_.path(); }
   /// Tells this fabric from others, and from one of the same name before or after it.
-  std::uint64_t identity() const noexcept { return identity_; }
+  std::uint64_t identity() const noexcept { return file_.identity(); }
 
   /// Claims a free entry of a table for this process; null when it is full, after what dead
   /// processes left has been taken back.
@@ -90,50 +87,43 @@ class fabric {
           return &each;
         }
       }
-      if (attempt == 0 && lock()) {
-        const unlock guard{file_};
+      if (attempt == 0 && file_.lock()) {
+        const segment_file::unlock guard{file_};
         reclaim();
       }
     }
     return nullptr;
   }
 
+  /// The error of a table without a free place.
+  error full(const char* table, std::uint32_t places) const {
+    return {errc::capacity, std::string{"the table of "} + table + " of fabric " + path() +
+                                ", of " + std::to_string(places) + " places, is full"};
+  }
+
   /// Memory of `length` bytes, whole pages, that the other processes can map; what it is known by.
-  /// Errors: ENOSPC without shared memory left, errc::capacity when the table is full.
+  /// Errors: errc::capacity when the table is full, or without so much shared memory left.
   result<std::pair<std::uint32_t, std::byte*>> allocate(std::size_t length) {
     arena_entry* entry = claim(segment_->arenas);
-    if (entry == nullptr) {
-      return error{errc::capacity, "the table of shared memory of fabric " + path_ + ", of " +
-                                       std::to_string(arena_limit) + " places, is full"};
-    }
+    if (entry == nullptr) return full("shared memory", arena_limit);
     const auto index = static_cast<std::uint32_t>(entry - segment_->arenas.data());
     const std::uint32_t generation = entry->generation.load() + 1;
     const std::string file_name = arena_path(index, generation);
-    ::unlink(file_name.c_str());
-    const int file =
-        ::open(file_name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int number = file < 0 ? errno : ::posix_fallocate(file, 0, static_cast<off_t>(length));
-    void* base = MAP_FAILED;
-    if (number == 0) {
-      base = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-      if (base == MAP_FAILED) number = errno;
-    }
-    if (file >= 0) ::close(file);
-    if (number != 0) {
-      ::unlink(file_name.c_str());
+    auto memory = file_.make_memory(file_name, length);
+    if (!memory) {
       entry->owner.store(0);
-      return system_failure(
-          number, "cannot share " + std::to_string(length) + " bytes of memory in " + file_name);
+      return memory.error();
     }
+    std::byte* const base = memory.value();
     entry->base.store(reinterpret_cast<std::uintptr_t>(base));
     entry->length.store(length);
     entry->generation.store(generation, std::memory_order_release);
     {
       const std::scoped_lock held{mapping_};
       retire(index);
-      remember(index, {generation, static_cast<std::byte*>(base), length});
+      remember(index, {generation, base, length});
     }
-    return std::pair{index, static_cast<std::byte*>(base)};
+    return std::pair{index, base};
   }
 
   void release(std::uint32_t arena) noexcept {
@@ -198,6 +188,14 @@ class fabric {
     return true;
   }
 
+  /// Whether the process that claimed a slot, by its turn word, lives.
+  bool claimer_lives(std::uint64_t turn) noexcept {
+    const std::uint32_t place = (claimer_of(turn) & 0x7f) - 1;
+    if (place >= process_limit) return false;
+    const std::uint32_t owner = segment_->processes[place].owner.load(std::memory_order_acquire);
+    return claimer_tag(owner) == claimer_of(turn) && alive(owner);
+  }
+
   /// Nanoseconds of a clock that is cheap to read and a few milliseconds coarse.
   static std::int64_t coarse_now() noexcept {
     timespec now{};
@@ -211,123 +209,23 @@ class fabric {
     std::byte* base = nullptr;
     std::size_t length = 0;
   };
-  struct unlock {
-    int file;
-    ~unlock() { ::flock(file, LOCK_UN); }
-  };
 
   fabric() = default;
 
-  bool lock() noexcept {
-    for (int tries = 0; tries < 2000; ++tries) {
-      if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds{1});
-    }
-    return false;
-  }
-
-  /// Opens and locks the segment's file; again when it was removed in between.
-  result<void> open() {
-    for (int tries = 0; tries < 100; ++tries) {
-      file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-      if (file_ < 0) return system_failure(errno, "cannot open the fabric " + path_);
-      struct stat mine{};
-      if (::fstat(file_, &mine) != 0)
-        return system_failure(errno, "cannot look at the fabric " + path_);
-      if (mine.st_uid != ::getuid()) {
-        return system_failure(
-            EACCES, "the fabric " + path_ + " belongs to user " + std::to_string(mine.st_uid));
-      }
-      if (!lock())
-        return system_failure(
-            ETIMEDOUT, "the fabric " + path_ + " is locked by a process that does not go on");
-      struct stat now{};
-      if (::stat(path_.c_str(), &now) == 0 && now.st_ino == mine.st_ino &&
-          now.st_dev == mine.st_dev) {
-        identity_ = mine.st_ino;
-        return success();
-      }
-      ::close(std::exchange(file_, -1));
-    }
-    return system_failure(EAGAIN, "the fabric " + path_ + " keeps being removed");
-  }
-
-  result<void> map() {
-    struct stat found{};
-    if (::fstat(file_, &found) != 0)
-      return system_failure(errno, "cannot look at the fabric " + path_);
-    bool fresh = found.st_size == 0;
-    if (!fresh) {
-      std::uint64_t magic = 0;
-      std::uint32_t version = 0;
-      std::uint32_t size = 0;
-      const bool readable =
-          ::pread(file_, &magic, sizeof magic, offsetof(segment, magic)) == sizeof magic &&
-          ::pread(file_, &version, sizeof version, offsetof(segment, version)) == sizeof version &&
-          ::pread(file_, &size, sizeof size, offsetof(segment, size)) == sizeof size;
-      const bool fits = readable && magic == segment_magic && version == segment_version &&
-                        size == sizeof(segment) &&
-                        found.st_size == static_cast<off_t>(sizeof(segment));
-      if (!fits && magic == segment_magic && !alone()) {
-        return error{errc::mismatch, "processes on the fabric " + path_ + " have version " +
-                                         std::to_string(version) + " of its layout, this one has " +
-                                         std::to_string(segment_version)};
-      }
-      fresh = !fits;
-    }
-    if (fresh) {
-      if (::ftruncate(file_, 0) != 0)
-        return system_failure(errno, "cannot renew the fabric " + path_);
-      if (const int number = ::posix_fallocate(file_, 0, sizeof(segment)); number != 0) {
-        ::unlink(path_.c_str());
-        return system_failure(number, "cannot make the fabric " + path_ + " of " +
-                                          std::to_string(sizeof(segment)) +
-                                          " bytes of shared memory");
-      }
-    }
-    void* base = ::mmap(nullptr, sizeof(segment), PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
-    if (base == MAP_FAILED) return system_failure(errno, "cannot map the fabric " + path_);
-    segment_ = static_cast<segment*>(base);
-    if (fresh) {
-      segment_->version = segment_version;
-      segment_->size = sizeof(segment);
-      segment_->magic = segment_magic;
-    }
-    return success();
-  }
-
-  /// Whether no other process is on the fabric, of whatever version: each holds a shared lock on
-  /// the file's first byte as long as it lives.
-  bool alone() const noexcept {
-    struct flock asked{};
-    asked.l_type = F_WRLCK;
-    asked.l_whence = SEEK_SET;
-    asked.l_len = 1;
-    return ::fcntl(file_, F_OFD_GETLK, &asked) == 0 && asked.l_type == F_UNLCK;
-  }
-
-  bool mark_presence(short how) const noexcept {
-    struct flock here{};
-    here.l_type = how;
-    here.l_whence = SEEK_SET;
-    here.l_len = 1;
-    return ::fcntl(file_, F_OFD_SETLK, &here) == 0;
-  }
-
   result<void> enter() {
-    if (!mark_presence(F_RDLCK)) return system_failure(errno, "cannot enter the fabric " + path_);
+    if (!file_.mark_presence(F_RDLCK))
+      return system_failure(errno, "cannot enter the fabric " + path());
     for (std::uint32_t place = 0; place < process_limit; ++place) {
       process_entry& entry = segment_->processes[place];
       if (entry.owner.load() != 0) continue;
       const auto pid = static_cast<std::uint32_t>(::getpid());
       entry.pid.store(pid);
       entry.started.store(started(pid));
-      me_ = (segment_->next_generation.fetch_add(1) + 1) << 8 | (place + 1);
+      me_ = (entry.taken.fetch_add(1) + 1) << 8 | (place + 1);
       entry.owner.store(me_, std::memory_order_release);
       return success();
     }
-    return error{errc::capacity, "the table of processes of fabric " + path_ + ", of " +
-                                     std::to_string(process_limit) + " places, is full"};
+    return full("processes", process_limit);
   }
 
   /// Takes back what dead processes left. Under the lock.
@@ -374,7 +272,7 @@ class fabric {
   }
 
   std::string arena_path(std::uint32_t index, std::uint32_t generation) const {
-    return path_ + "." + std::to_string(index) + "-" + std::to_string(generation);
+    return path() + "." + std::to_string(index) + "-" + std::to_string(generation);
   }
 
   mapping map_arena(std::uint32_t index, std::uint32_t generation) const noexcept {
@@ -382,7 +280,7 @@ class fabric {
     if (file < 0) return {};
     struct stat found{};
     mapping made;
-    if (::fstat(file, &found) == 0 && found.st_uid == ::getuid() && found.st_size > 0) {
+    if (::fstat(file, &found) == 0 && found.st_uid == ::geteuid() && found.st_size > 0) {
       const auto length = static_cast<std::size_t>(found.st_size);
       void* base = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
       if (base != MAP_FAILED) made = {generation, static_cast<std::byte*>(base), length};
@@ -427,10 +325,8 @@ class fabric {
     retired_.clear();
   }
 
-  std::string path_;
-  int file_ = -1;
-  segment* segment_ = nullptr;
-  std::uint64_t identity_ = 0;
+  segment_file file_;
+  segment* segment_ = nullptr;  ///< file_'s
   std::uint32_t me_ = 0;
   std::mutex mapping_;
   std::unique_ptr<known_mapping[]> known_{new known_mapping[arena_limit]};

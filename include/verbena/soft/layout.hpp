@@ -13,7 +13,7 @@
 namespace verbena::soft {
 
 inline constexpr std::uint64_t segment_magic = 0x736f6674'766265ULL;
-inline constexpr std::uint32_t segment_version = 1;
+inline constexpr std::uint32_t segment_version = 2;
 
 inline constexpr std::uint32_t process_limit = 64;
 inline constexpr std::uint32_t queue_pair_limit = 4096;
@@ -25,10 +25,11 @@ inline constexpr std::uint32_t none = 0xffff'ffff;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// A process (one opened device of it) on the fabric. Its `owner` number, place and generation
-/// together, is never used again, so what a dead process left is known by it.
+/// A process (one opened device of it) on the fabric. Its `owner` number, place and how often that
+/// has been taken together, is never used again, so what a dead process left is known by it.
 struct process_entry {
-  std::atomic<std::uint32_t> owner;  ///< 0 free; else generation << 8 | place + 1
+  std::atomic<std::uint32_t> owner;  ///< 0 free; else taken << 8 | place + 1
+  std::atomic<std::uint32_t> taken;
   std::atomic<std::uint32_t> pid;
   std::atomic<std::uint64_t> started;  ///< by /proc/PID/stat: tells a reused pid apart
 };
@@ -79,14 +80,19 @@ enum arming : std::uint32_t {
   fired_solicited = 5,
 };
 
-/// A turn word: whose a slot is. Position 48 bits | place of the process that claimed it 8 | 8.
+/// A turn word: whose a slot is. Position 48 bits | the process that claimed it 14 | what 2.
 enum turn : std::uint64_t { vacant = 0, claimed = 1, full = 2 };
-constexpr std::uint64_t make_turn(std::uint64_t position, std::uint32_t place, turn what) noexcept {
-  return position << 16 | std::uint64_t{place & 0xff} << 8 | what;
+/// What a turn word keeps of an owner number: 7 bits of the place, 7 of how often it was taken, so
+/// that whoever takes the place of a dead process is not taken for it.
+constexpr std::uint32_t claimer_tag(std::uint32_t owner) noexcept {
+  return (owner >> 8 & 0x7f) << 7 | (owner & 0x7f);
+}
+constexpr std::uint64_t make_turn(std::uint64_t position, std::uint32_t owner, turn what) noexcept {
+  return position << 16 | std::uint64_t{claimer_tag(owner)} << 2 | what;
 }
 constexpr std::uint64_t position_of(std::uint64_t word) noexcept { return word >> 16; }
-constexpr std::uint32_t claimer_of(std::uint64_t word) noexcept { return (word >> 8) & 0xff; }
-constexpr turn what_of(std::uint64_t word) noexcept { return static_cast<turn>(word & 0xff); }
+constexpr std::uint32_t claimer_of(std::uint64_t word) noexcept { return (word >> 2) & 0x3fff; }
+constexpr turn what_of(std::uint64_t word) noexcept { return static_cast<turn>(word & 3); }
 
 /// The shared part of a completion queue. Its ring is in an arena of the owner's.
 struct alignas(64) completion_queue_entry {
@@ -127,6 +133,7 @@ struct alignas(64) receive_queue_entry {
   std::atomic<std::uint32_t> domain;
   std::atomic<std::uint32_t> limit;    ///< SRQ limit, 0 not armed
   std::atomic<std::uint32_t> reached;  ///< the limit has been, and the owner not told yet
+  std::atomic<std::int64_t> searched;  ///< when somebody last looked for what the dead hold
   alignas(64) std::atomic<std::uint64_t> posted;
   alignas(64) std::atomic<std::uint64_t> taken;
 };

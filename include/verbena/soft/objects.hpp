@@ -34,6 +34,7 @@ struct context {
   std::vector<shared_receive_queue*> shared_receives;
   int async_wake = -1;  ///< a datagram socket like a channel's, under number 0
   std::atomic<std::uint32_t> domains{0};
+  std::atomic<std::uint32_t> queues_made{0};
   int wake_sender = -1;
   /// This process's regions again, where no other process can change them: what is touched by
   /// address here is checked against these.
@@ -74,6 +75,9 @@ struct completion_queue {
   std::uint32_t empty_polls = 0;
   std::uint64_t armed_at = 0;  ///< what stands before it was there when the queue was armed
   std::atomic<std::uint32_t> blocked{0};  ///< queue pairs here that wait for a timer
+  std::uint32_t ordinal = 0;              ///< the how manieth on the device, from 1
+  std::uint64_t delayed_to = 0;           ///< what stands before it comes at delayed_until
+  std::int64_t delayed_until = 0;
 
   static completion_queue& of(const ibv_cq* native) noexcept {
     return *reinterpret_cast<completion_queue*>(const_cast<ibv_cq*>(native));

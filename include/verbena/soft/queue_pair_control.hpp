@@ -6,25 +6,24 @@
 #include <cerrno>
 #include <cstdint>
 #include <memory>
-#include <new>
 
 #include <verbena/soft/control.hpp>
 
 /// Queue pairs for the device seam.
 namespace verbena::soft::control {
 
-/// Makes a receive queue of this process; 0 or an errno.
-inline int open_receive_queue(context& here, receive_queue& into, std::uint32_t depth,
-                              std::uint32_t pieces, std::uint32_t domain) {
+/// Makes a receive queue of this process. Errors: errc::capacity naming the table or the memory.
+inline result<void> open_receive_queue(context& here, receive_queue& into, std::uint32_t depth,
+                                       std::uint32_t pieces, std::uint32_t domain) {
   receive_queue_entry* entry = here.fabric->claim(here.fabric->shared().receive_queues);
-  if (entry == nullptr) return ENOMEM;
+  if (entry == nullptr) return here.fabric->full("receive queues", receive_queue_limit);
   const std::uint32_t slots = std::bit_ceil(std::max(depth, 1U));
   into.stride = static_cast<std::uint32_t>(sizeof(receive_slot) +
                                            std::max(pieces, 1U) * sizeof(shared_piece));
   auto memory = here.fabric->allocate(std::size_t{slots} * into.stride);
   if (!memory) {
     entry->owner = 0;
-    return ENOMEM;
+    return std::move(memory).error();
   }
   into.entry = entry;
   into.index = static_cast<std::uint32_t>(entry - here.fabric->shared().receive_queues.data());
@@ -38,9 +37,10 @@ inline int open_receive_queue(context& here, receive_queue& into, std::uint32_t 
   entry->limit = 0;
   entry->posted = 0;
   entry->taken = 0;
+  entry->searched = 0;
   for (std::uint32_t i = 0; i < slots; ++i) into.slot(i).turn = make_turn(i, 0, vacant);
   entry->arena.store(into.arena, std::memory_order_release);
-  return 0;
+  return success();
 }
 
 inline void close_receive_queue(context& here, receive_queue& of) {
@@ -52,13 +52,25 @@ inline void close_receive_queue(context& here, receive_queue& of) {
   of.entry = nullptr;
 }
 
+/// What is granted to who asks for `asked`, which is within the limits.
+inline ibv_qp_cap grant(const knobs& by, ibv_qp_cap asked) noexcept {
+  if (by.round_up_depths != 0) {
+    asked.max_send_wr = std::bit_ceil(asked.max_send_wr);
+    asked.max_recv_wr = std::bit_ceil(asked.max_recv_wr);
+  }
+  asked.max_send_sge += by.extra_pieces;
+  asked.max_recv_sge += by.extra_pieces;
+  if (by.grant_no_inline != 0) asked.max_inline_data = 0;
+  return asked;
+}
+
 inline ibv_qp* create_qp(ibv_pd* in, ibv_qp_init_attr* asked) {
   context& here = context::of(in->context);
   const auto most = here.knobs.max_qp_wr.load();
   const auto pieces = here.knobs.max_sge.load();
   const bool known =
       asked->qp_type == IBV_QPT_RC ||
-      (!here.knobs.iwarp && (asked->qp_type == IBV_QPT_UC || asked->qp_type == IBV_QPT_UD));
+      (here.knobs.iwarp == 0 && (asked->qp_type == IBV_QPT_UC || asked->qp_type == IBV_QPT_UD));
   if (!known) return null(EOPNOTSUPP);
   const bool takes = asked->srq == nullptr;
   if (asked->send_cq == nullptr || asked->recv_cq == nullptr || asked->cap.max_send_wr > most ||
@@ -68,17 +80,17 @@ inline ibv_qp* create_qp(ibv_pd* in, ibv_qp_init_attr* asked) {
       (!takes && asked->qp_type == IBV_QPT_UC)) {
     return null(EINVAL);
   }
-  auto made = std::unique_ptr<queue_pair>{new (std::nothrow) queue_pair};
-  queue_pair_entry* entry =
-      made == nullptr ? nullptr : here.fabric->claim(here.fabric->shared().queue_pairs);
-  if (entry == nullptr) return null(ENOMEM);
+  auto made = std::make_unique<queue_pair>();
+  queue_pair_entry* entry = here.fabric->claim(here.fabric->shared().queue_pairs);
+  if (entry == nullptr) return refuse(here.fabric->full("queue pairs", queue_pair_limit));
+  asked->cap = grant(here.knobs, asked->cap);
   domain& of = domain::of(in);
   if (takes) {
-    if (const int number = open_receive_queue(here, made->receives, asked->cap.max_recv_wr,
-                                              asked->cap.max_recv_sge, of.number);
-        number != 0) {
+    auto opened = open_receive_queue(here, made->receives, asked->cap.max_recv_wr,
+                                     asked->cap.max_recv_sge, of.number);
+    if (!opened) {
       entry->owner = 0;
-      return null(number);
+      return refuse(std::move(opened).error());
     }
   } else {
     made->shared_receives = &shared_receive_queue::of(asked->srq);
@@ -87,7 +99,9 @@ inline ibv_qp* create_qp(ibv_pd* in, ibv_qp_init_attr* asked) {
   made->entry = entry;
   made->index = static_cast<std::uint32_t>(entry - here.fabric->shared().queue_pairs.data());
   // Place in the low bits, generation above; never 0 or 1, which are special on a real fabric.
-  const std::uint32_t generation = here.fabric->shared().next_generation.fetch_add(1) % 4095 + 1;
+  const std::uint32_t generation =
+      here.knobs.reuse_numbers != 0 ? 1
+                                    : here.fabric->shared().next_generation.fetch_add(1) % 4095 + 1;
   const std::uint32_t number = generation * queue_pair_limit + made->index;
   made->type = asked->qp_type;
   made->signal_all = asked->sq_sig_all != 0;
@@ -129,7 +143,8 @@ inline ibv_qp* create_qp(ibv_pd* in, ibv_qp_init_attr* asked) {
   return &made.release()->native.qp_base;
 }
 
-inline int modify_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
+/// As ibv_modify_qp, whoever asks.
+inline int move_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
   queue_pair& of = queue_pair::of(native);
   context& here = context::of(native->context);
   {
@@ -147,7 +162,7 @@ inline int modify_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
         ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && with->max_dest_rd_atomic > reads) ||
         ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && with->max_rd_atomic > reads) ||
         ((mask & IBV_QP_AV) != 0 &&
-         (with->ah_attr.is_global == 0 || with->ah_attr.grh.sgid_index >= 4)) ||
+         (with->ah_attr.is_global == 0 || !has_gid(here, with->ah_attr.grh.sgid_index))) ||
         ((mask & IBV_QP_RETRY_CNT) != 0 && with->retry_cnt > 7) ||
         ((mask & IBV_QP_RNR_RETRY) != 0 && with->rnr_retry > 7) ||
         ((mask & IBV_QP_MIN_RNR_TIMER) != 0 && with->min_rnr_timer > 31) ||
@@ -201,6 +216,14 @@ inline int modify_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
     }
   }
   return 0;
+}
+
+/// As ibv_modify_qp. On iWARP the CM alone connects queue pairs.
+inline int modify_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
+  const bool connects = (mask & IBV_QP_STATE) != 0 &&
+                        (with->qp_state == IBV_QPS_RTR || with->qp_state == IBV_QPS_RTS);
+  if (connects && context::of(native->context).knobs.iwarp != 0) return EINVAL;
+  return move_qp(native, with, mask);
 }
 
 inline int query_qp(ibv_qp* native, ibv_qp_attr* into, int, ibv_qp_init_attr* made) {

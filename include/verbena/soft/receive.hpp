@@ -23,11 +23,59 @@ struct taken_receive {
     for (const shared_piece& each : pieces) sum += each.length;
     return sum;
   }
+  /// False for a slot that holds nonsense.
+  bool copy(const receive_slot& from, std::uint64_t stride) {
+    const std::uint32_t count = from.pieces;
+    if (sizeof(receive_slot) + count * sizeof(shared_piece) > stride) return false;
+    const auto* const listed = reinterpret_cast<const shared_piece*>(&from + 1);
+    pieces.assign(listed, listed + count);
+    wr_id = from.wr_id;
+    return true;
+  }
   /// Gives the slot back to its owner once the completion has been put down.
   void finish() const noexcept { turn->store(done, std::memory_order_release); }
 };
 
 enum class taking { got, empty, too_short, gone };
+
+/// Takes over a receive that a process took and died with, where the queue is empty otherwise.
+/// What that process has written of its message is written over.
+inline bool take_over(context& here, receive_queue_entry& entry, std::byte* base,
+                      std::uint32_t queue_pair, std::uint64_t needed, taken_receive& into) {
+  fabric& on = *here.fabric;
+  const std::int64_t now = fabric::coarse_now();
+  std::int64_t before = entry.searched.load(std::memory_order_relaxed);
+  if (now == before || !entry.searched.compare_exchange_strong(before, now)) return false;
+  const std::uint64_t mask = entry.mask.load(std::memory_order_relaxed);
+  const std::uint64_t stride = entry.stride.load(std::memory_order_relaxed);
+  for (std::uint64_t place = 0; place <= mask; ++place) {
+    auto& slot = *reinterpret_cast<receive_slot*>(base + place * stride);
+    std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
+    if (what_of(turn) != claimed || on.claimer_lives(turn)) continue;
+    if (!into.copy(slot, stride) || into.room() < needed ||
+        !slot.turn.compare_exchange_strong(turn, make_turn(position_of(turn), on.me(), claimed))) {
+      continue;
+    }
+    slot.queue_pair.store(queue_pair, std::memory_order_release);
+    into.turn = &slot.turn;
+    into.done = make_turn(position_of(turn) + mask + 1, 0, vacant);
+    return true;
+  }
+  return false;
+}
+
+/// Posts again the receive whose slot is the next to be used and whose taker has died with it.
+inline bool post_again(context& here, receive_queue& into) noexcept {
+  receive_slot& slot = into.slot(into.posted);
+  std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
+  if (what_of(turn) != claimed || here.fabric->claimer_lives(turn) ||
+      !slot.turn.compare_exchange_strong(turn, make_turn(into.posted, 0, full))) {
+    return false;
+  }
+  ++into.posted;
+  into.entry->posted.store(into.posted, std::memory_order_release);
+  return true;
+}
 
 /// Takes the next receive of a queue of any process, if its memory holds `needed` bytes; one that
 /// is too short is taken only where the taker fails with it (`fail_short`). Under a visit, and
@@ -57,16 +105,12 @@ inline taking take_receive(context& here, receive_queue_entry& entry, std::uint3
         entry.taken.compare_exchange_strong(at, at + 1, std::memory_order_acq_rel);
         continue;
       }
-      return taking::empty;
+      return take_over(here, entry, base, queue_pair, needed, into) ? taking::got : taking::empty;
     }
-    const std::uint32_t pieces = slot.pieces;
-    if (sizeof(receive_slot) + pieces * sizeof(shared_piece) > stride) return taking::gone;
-    const auto* const listed = reinterpret_cast<const shared_piece*>(&slot + 1);
-    into.pieces.assign(listed, listed + pieces);
-    into.wr_id = slot.wr_id;
+    if (!into.copy(slot, stride)) return taking::gone;
     const bool is_short = into.room() < needed;
     if (is_short && !fail_short) return taking::too_short;
-    if (!slot.turn.compare_exchange_strong(turn, make_turn(at, place_of(on.me()), claimed),
+    if (!slot.turn.compare_exchange_strong(turn, make_turn(at, on.me(), claimed),
                                            std::memory_order_acq_rel)) {
       continue;
     }
@@ -85,18 +129,24 @@ inline taking take_receive(context& here, receive_queue_entry& entry, std::uint3
   return taking::empty;
 }
 
-/// Posts one receive; ENOMEM when the queue is full, EINVAL for too many pieces.
-inline int put_receive(receive_queue& into, const ibv_recv_wr& work) noexcept {
+/// Posts one receive; ENOMEM when the queue is full (`kept` places are kept free), EINVAL for too
+/// many pieces. A piece of no length is given `zero_length`.
+inline int put_receive(context& here, receive_queue& into, const ibv_recv_wr& work,
+                       std::uint32_t kept, std::uint32_t zero_length) noexcept {
   if (work.num_sge < 0 || static_cast<std::uint32_t>(work.num_sge) > into.max_pieces) return EINVAL;
+  while (post_again(here, into)) {
+  }
   receive_slot& slot = into.slot(into.posted);
   const std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
   if (position_of(turn) != into.posted || what_of(turn) != vacant) return ENOMEM;
-  if (into.posted - into.entry->taken.load(std::memory_order_acquire) >= into.depth) return ENOMEM;
+  if (into.posted - into.entry->taken.load(std::memory_order_acquire) + kept >= into.depth)
+    return ENOMEM;
   slot.wr_id = work.wr_id;
   slot.pieces = static_cast<std::uint32_t>(work.num_sge);
   auto* const listed = reinterpret_cast<shared_piece*>(&slot + 1);
   for (int i = 0; i < work.num_sge; ++i) {
-    listed[i] = {work.sg_list[i].addr, work.sg_list[i].length, work.sg_list[i].lkey};
+    const std::uint32_t length = work.sg_list[i].length;
+    listed[i] = {work.sg_list[i].addr, length == 0 ? zero_length : length, work.sg_list[i].lkey};
   }
   slot.turn.store(make_turn(into.posted, 0, full), std::memory_order_release);
   ++into.posted;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <ctime>
 #include <span>
 
 #include <verbena/soft/complete.hpp>
@@ -18,12 +20,6 @@
 /// Carrying out send requests: the side that posts, polls or waits does the work of both ends.
 /// Everything here runs under the queue pair's mutex.
 namespace verbena::soft {
-
-inline std::int64_t now_ns() noexcept {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 inline std::int64_t rnr_delay_ns(std::uint32_t code) noexcept {
   constexpr std::array<std::uint32_t, 32> hundredths{
@@ -38,6 +34,7 @@ struct outcome {
   enum kind { done, retry, not_ready } what = done;
   ibv_wc_status status = IBV_WC_SUCCESS;
   std::uint32_t bytes = 0;
+  cause why = cause::unsaid;
 };
 
 class requester {
@@ -111,11 +108,14 @@ class requester {
       const std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
       if (what_of(turn) != claimed || slot.queue_pair.load(std::memory_order_acquire) != number())
         continue;
-      const std::uint32_t place = claimer_of(turn);
-      if (place < process_limit && on_.alive(on_.shared().processes[place].owner.load())) continue;
-      if (complete_them) tell_flushed(slot.wr_id);
-      slot.turn.store(make_turn(position_of(turn) + mask + 1, 0, vacant),
-                      std::memory_order_release);
+      const std::uint64_t wr_id = slot.wr_id;
+      std::uint64_t expected = turn;
+      if (on_.claimer_lives(turn) ||
+          !slot.turn.compare_exchange_strong(expected,
+                                             make_turn(position_of(turn) + mask + 1, 0, vacant))) {
+        continue;
+      }
+      if (complete_them) tell_flushed(wr_id);
     }
   }
 
@@ -130,6 +130,7 @@ class requester {
     std::uint32_t source = 0;
     std::uint32_t flags = 0;
     bool solicited = false;
+    cause why = cause::unsaid;
   };
 
   void wait(bool waits) noexcept {
@@ -172,6 +173,7 @@ class requester {
       what.byte_length = ended.bytes;
       what.queue_pair = pair_.native.qp_base.qp_num;
       what.position = position;
+      what.why = ended.why;
       what.sending = true;
       complete(here_, pair_.send_queue->index, what);
     }
@@ -230,7 +232,7 @@ class requester {
 
   /// The queue pair of a number if it can receive from here; null where nothing answers.
   queue_pair_entry* answering(std::uint32_t number) {
-    if (here_.knobs.partitioned.load(std::memory_order_relaxed)) return nullptr;
+    if (here_.knobs.partitioned != 0) return nullptr;
     queue_pair_entry& entry = on_.shared().queue_pairs[number % queue_pair_limit];
     const std::uint32_t state = entry.state.load(std::memory_order_acquire);
     const bool up = state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD ||
@@ -255,12 +257,9 @@ class requester {
   }
 
   bool lost_on_the_way() noexcept {
-    std::uint64_t left = here_.knobs.drop_message.load(std::memory_order_relaxed);
-    if (left == 0) return false;
-    while (!here_.knobs.drop_message.compare_exchange_weak(left, left - 1)) {
-      if (left == 0) return false;
-    }
-    return left == 1;
+    if (here_.knobs.faults.load(std::memory_order_relaxed) == 0) return false;
+    if (here_.knobs.kill_at_message.is_nth()) ::kill(::getpid(), SIGKILL);
+    return here_.knobs.drop_message.is_nth();
   }
 
   outcome carry_out(const send_request& request) {
@@ -269,7 +268,7 @@ class requester {
                        request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
     // iWARP reads write to their sink as a peer would.
     const std::uint32_t need = !fills ? 0U
-                               : here_.knobs.iwarp.load()
+                               : here_.knobs.iwarp != 0
                                    ? std::uint32_t{IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE}
                                    : std::uint32_t{IBV_ACCESS_LOCAL_WRITE};
     if (!gather(request, need)) return {outcome::done, IBV_WC_LOC_PROT_ERR, 0};
@@ -318,7 +317,7 @@ class requester {
   outcome reach_failed(reached how) const noexcept {
     if (how == reached::gone)
       return pair_.type == IBV_QPT_RC ? outcome{outcome::retry, IBV_WC_SUCCESS, 0} : outcome{};
-    return {outcome::done, IBV_WC_REM_OP_ERR, 0};
+    return {outcome::done, IBV_WC_REM_OP_ERR, 0, cause::memory_forbidden};
   }
 
   outcome send(const send_request& request, queue_pair_entry& peer, std::uint32_t owner) {
@@ -367,10 +366,15 @@ class requester {
     }
     if (carries) {
       if (const ibv_wc_status status = scatter(peer, owner, with_grh); status != IBV_WC_SUCCESS) {
-        tell_receive(peer.completion_queue.load(), peer.number.load(), receive_.wr_id, status, {});
+        told failed;
+        failed.why = why_;
+        tell_receive(peer.completion_queue.load(), peer.number.load(), receive_.wr_id, status,
+                     failed);
         receive_.finish();
         if (!reliable) return {};
-        return refused(peer, IBV_WC_REM_OP_ERR);
+        outcome ended = refused(peer, IBV_WC_REM_OP_ERR);
+        ended.why = why_;
+        return ended;
       }
     }
     // The slot goes back first: whoever sees the completion may post again.
@@ -385,10 +389,11 @@ class requester {
     std::size_t source = 0;
     std::size_t at = 0;
     if (with_grh) {
-      make_grh(grh);
+      make_grh(grh, here_.knobs.undefined_grh != 0);
       local_.insert(local_.begin(), {grh.data(), grh.size()});
     }
     ibv_wc_status status = IBV_WC_SUCCESS;
+    why_ = cause::unsaid;
     for (const shared_piece& into : receive_.pieces) {
       std::uint64_t filled = 0;
       if (source == local_.size()) break;
@@ -402,8 +407,11 @@ class requester {
       while (filled < into.length && source < local_.size()) {
         const std::size_t part =
             std::min<std::size_t>(into.length - filled, local_[source].length - at);
-        if (part != 0 && transfer(here_, *region, into.address + filled, local_[source].data + at,
-                                  part, true) != reached::yes) {
+        const reached how = part == 0 ? reached::yes
+                                      : transfer(here_, *region, into.address + filled,
+                                                 local_[source].data + at, part, true);
+        if (how != reached::yes) {
+          why_ = how == reached::forbidden ? cause::memory_forbidden : cause::unsaid;
           status = IBV_WC_LOC_PROT_ERR;
           break;
         }
@@ -422,8 +430,8 @@ class requester {
   static constexpr std::uint32_t grh_bytes = 40;
 
   /// RoCE v2 over IPv4: the IP header stands in the second half, the first is undefined.
-  static void make_grh(std::array<std::byte, grh_bytes>& into) noexcept {
-    into.fill(std::byte{0xa5});
+  static void make_grh(std::array<std::byte, grh_bytes>& into, bool garbage) noexcept {
+    into.fill(garbage ? std::byte{0xa5} : std::byte{0});
     constexpr std::array<std::uint8_t, 20> header{0x45, 0, 0,   0, 0, 0, 0x40, 0, 64, 17,
                                                   0,    0, 127, 0, 0, 1, 127,  0, 0,  1};
     for (std::size_t i = 0; i < header.size(); ++i) into[20 + i] = std::byte{header[i]};
@@ -441,6 +449,7 @@ class requester {
     what.source = of.source;
     what.flags = of.flags;
     what.solicited = of.solicited;
+    what.why = of.why;
     complete(here_, queue, what);
   }
 
@@ -504,8 +513,13 @@ class requester {
     return deliver(peer, owner, what, 0, false);
   }
 
+  bool answers_reads(const queue_pair_entry& peer) const noexcept {
+    const std::uint32_t most = peer.reads_answered.load(std::memory_order_relaxed);
+    return most != 0 && (here_.knobs.strict_reads == 0 || pair_.attributes.max_rd_atomic <= most);
+  }
+
   outcome read(const send_request& request, queue_pair_entry& peer, std::uint32_t owner) {
-    if ((peer.access.load() & IBV_ACCESS_REMOTE_READ) == 0 || peer.reads_answered.load() == 0) {
+    if ((peer.access.load() & IBV_ACCESS_REMOTE_READ) == 0 || !answers_reads(peer)) {
       return refused(peer, IBV_WC_REM_INV_REQ_ERR);
     }
     if (length() == 0) return {};
@@ -516,14 +530,19 @@ class requester {
 
   outcome atomic(const send_request& request, queue_pair_entry& peer, std::uint32_t owner) {
     if (local_.size() != 1 || local_[0].length < 8) return {outcome::done, IBV_WC_LOC_LEN_ERR, 0};
-    if ((peer.access.load() & IBV_ACCESS_REMOTE_ATOMIC) == 0 || peer.reads_answered.load() == 0 ||
+    if ((peer.access.load() & IBV_ACCESS_REMOTE_ATOMIC) == 0 || !answers_reads(peer) ||
         request.remote_address % 8 != 0) {
       return refused(peer, IBV_WC_REM_INV_REQ_ERR);
     }
     const auto region = target(request, peer, owner, 8, IBV_ACCESS_REMOTE_ATOMIC);
     if (!region) return refused(peer, IBV_WC_REM_ACCESS_ERR);
     std::byte* const mapped = map(here_, *region, request.remote_address, 8);
-    if (mapped == nullptr) return {outcome::done, IBV_WC_REM_OP_ERR, 0};
+    if (mapped == nullptr) {
+      if (region->arena < arena_limit) return reach_failed(reached::gone);
+      outcome ended = refused(peer, IBV_WC_REM_OP_ERR);
+      ended.why = cause::atomic_not_shared;
+      return ended;
+    }
     std::atomic_ref<std::uint64_t> word{*reinterpret_cast<std::uint64_t*>(mapped)};
     std::uint64_t old = request.compare_add;
     if (request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
@@ -541,6 +560,7 @@ class requester {
   std::vector<piece> local_;
   taken_receive receive_;
   std::uint32_t not_ready_code_ = 0;
+  cause why_ = cause::unsaid;  ///< of the last scatter that failed
 };
 
 }  // namespace verbena::soft

@@ -19,14 +19,13 @@ inline ibv_srq* create_srq(ibv_pd* in, ibv_srq_init_attr* asked) {
       asked->attr.max_sge > here.knobs.max_sge.load()) {
     return null(EINVAL);
   }
-  auto made = std::unique_ptr<shared_receive_queue>{new (std::nothrow) shared_receive_queue};
-  if (made == nullptr) return null(ENOMEM);
+  auto made = std::make_unique<shared_receive_queue>();
+  if (here.knobs.round_up_depths != 0) asked->attr.max_wr = std::bit_ceil(asked->attr.max_wr);
+  asked->attr.max_sge += here.knobs.extra_pieces;
   domain& of = domain::of(in);
-  if (const int number =
-          open_receive_queue(here, made->queue, asked->attr.max_wr, asked->attr.max_sge, of.number);
-      number != 0) {
-    return null(number);
-  }
+  auto opened =
+      open_receive_queue(here, made->queue, asked->attr.max_wr, asked->attr.max_sge, of.number);
+  if (!opened) return refuse(std::move(opened).error());
   made->queue.entry->limit = asked->attr.srq_limit;
   made->native.context = in->context;
   made->native.srq_context = asked->srq_context;
@@ -72,7 +71,9 @@ inline int destroy_srq(ibv_srq* native) {
 }
 
 inline ibv_ah* create_ah(ibv_pd* in, ibv_ah_attr* with) {
-  if (with->port_num != 1 || with->is_global == 0 || with->grh.sgid_index >= 4) return null(EINVAL);
+  if (with->port_num != 1 || with->is_global == 0 ||
+      !has_gid(context::of(in->context), with->grh.sgid_index))
+    return null(EINVAL);
   auto* made = new (std::nothrow) address_handle;
   if (made == nullptr) return null(ENOMEM);
   made->native.context = in->context;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <ctime>
 #include <mutex>
 
 #include <verbena/soft/objects.hpp>
@@ -16,6 +17,12 @@
 /// What a channel's descriptor wakes for besides completions: timers of queue pairs that wait to
 /// try again, and the end of processes they talk to.
 namespace verbena::soft {
+
+inline std::int64_t now_ns() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
 
 /// Lets the channel wake at `at` (nanoseconds of the monotonic clock) or earlier.
 inline void set_timer(channel& of, std::int64_t at) noexcept {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cstdlib>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include <verbena/soft/async.hpp>
 #include <verbena/soft/builder.hpp>
 #include <verbena/soft/cm/table.hpp>
+#include <verbena/soft/knob_list.hpp>
 #include <verbena/soft/shared_receive_control.hpp>
 #include <verbena/verbs/device.hpp>
 
@@ -43,20 +46,32 @@ inline constexpr verbs::control_table table{
     .ack_async_event = control::ack_async_event,
     .allocate = control::allocate,
     .release = control::release,
+    .why = why,
     .cm = &cm::table,
 };
 
-/// Opens "soft" or "soft:FABRIC". Errors: those of fabric::join.
-inline result<verbs::device> open(std::string_view name) {
-  BOOST_OUTCOME_TRY(auto joined, fabric::join(std::string{name.size() > 5 ? name.substr(5)
-                                                                          : std::string_view{}}));
-  auto* made = new context;
-  made->fabric = std::move(joined);
+/// Opens "soft", "soft:FABRIC" or "soft:FABRIC,KNOB=VALUE,..."; the knobs are set as the
+/// environment variable VERBENA_SOFT says, then as the name does. Errors: EINVAL for a knob or
+/// value that is not known, naming it and what is possible; those of fabric::join.
+inline result<verbs::device> open(std::string_view asked) {
+  auto made = std::make_unique<context>();
+  if (const char* list = std::getenv("VERBENA_SOFT"); list != nullptr) {
+    BOOST_OUTCOME_TRY(set_knobs(made->knobs, list, "VERBENA_SOFT"));
+  }
+  const std::size_t comma = asked.find(',');
+  const std::string_view name = asked.substr(0, comma);
+  if (comma != std::string_view::npos) {
+    BOOST_OUTCOME_TRY(set_knobs(made->knobs, asked.substr(comma + 1), name));
+  }
+  const bool is_named = name.size() > 5;
+  BOOST_OUTCOME_TRY(made->fabric,
+                    fabric::join(std::string{is_named ? name.substr(5) : std::string_view{}}));
   made->wake_sender = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   name.copy(made->device.name, sizeof made->device.name - 1);
   name.copy(made->device.dev_name, sizeof made->device.dev_name - 1);
-  made->device.node_type = IBV_NODE_CA;
-  made->device.transport_type = IBV_TRANSPORT_IB;
+  const bool iwarp = made->knobs.iwarp != 0;
+  made->device.transport_type = iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+  made->device.node_type = iwarp ? IBV_NODE_RNIC : IBV_NODE_CA;
   made->native.device = &made->device;
   made->native.cmd_fd = -1;
   made->native.num_comp_vectors = 1;
@@ -67,10 +82,10 @@ inline result<verbs::device> open(std::string_view name) {
   made->native.ops.post_srq_recv = soft::post_srq_recv;
   pthread_mutex_init(&made->native.mutex, nullptr);
   if (const int number = control::open_async(*made); number != 0) {
-    control::close_device(&made->native);
+    control::close_device(&made.release()->native);
     return system_failure(number, "cannot make the descriptors of " + std::string{name});
   }
-  return verbs::device::adopt(&made->native, table);
+  return verbs::device::adopt(&made.release()->native, table);
 }
 
 }  // namespace verbena::soft

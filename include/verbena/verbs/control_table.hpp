@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
+#include <verbena/verbs/error.hpp>
 #include <verbena/verbs/rdma_cma.hpp>
 
 namespace verbena::verbs {
@@ -43,6 +45,8 @@ inline void* allocate_pages(ibv_context*, std::size_t bytes) {
   return memory;
 }
 inline void release_pages(ibv_context*, void* memory, std::size_t) { std::free(memory); }
+
+inline std::optional<error> nothing_to_say(ibv_context*) { return std::nullopt; }
 
 /// The device seam: every verbs call that is not a data-path call inlined through
 /// ibv_context::ops. rdma-core's table is verbs::rdma_core; a software device brings its own,
@@ -81,6 +85,8 @@ struct control_table {
   /// Memory for buffers of this device: `bytes` is a multiple of the page size.
   void* (*allocate)(ibv_context*, std::size_t bytes) = allocate_pages;
   void (*release)(ibv_context*, void*, std::size_t bytes) = release_pages;
+  /// What a call of this thread that has just returned null can say beside its errno, once.
+  std::optional<error> (*why)(ibv_context*) = nothing_to_say;
   const cm_table* cm = nullptr;  ///< null where the device has no RDMA CM
 };
 

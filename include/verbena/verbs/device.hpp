@@ -23,7 +23,7 @@ class device {
     auto held = std::make_shared<state>(context, table);
     errno = 0;
     const int number = returned_errno(table.query_device(context, &held->attributes));
-    BOOST_OUTCOME_TRY(checked(
+    BOOST_OUTCOME_TRY(verbs::checked(
         number, [&] { return "cannot query the device " + std::string{context->device->name}; }));
     device opened;
     opened.state_ = std::move(held);
@@ -48,7 +48,7 @@ class device {
     ibv_port_attr attributes{};
     errno = 0;
     const int failed = returned_errno(table().query_port(native_handle(), number, &attributes));
-    BOOST_OUTCOME_TRY(checked(failed, [&] {
+    BOOST_OUTCOME_TRY(verbs::checked(failed, [&] {
       return "cannot query port " + std::to_string(number) + " of " + name() + ", which has " +
              std::to_string(state_->attributes.phys_port_cnt);
     }));
@@ -71,6 +71,15 @@ class device {
       }
     }
     return found;
+  }
+
+  /// Success for 0; else the error of a call that has just returned null, with what the device
+  /// says of it where it says more than the errno.
+  template <class Describe>
+  result<void> checked(int number, Describe&& what) const {
+    if (number == 0) return success();
+    if (const auto said = table().why(native_handle())) return said->within(what());
+    return system_failure(number, what());
   }
 
   ibv_context* native_handle() const noexcept {

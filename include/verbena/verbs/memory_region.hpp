@@ -25,8 +25,10 @@ class memory_region {
     errno = 0;
     ibv_mr* native = calls.reg_mr(domain.native_handle(), address, length, access);
     if (const int number = null_errno(native); number != 0) {
-      return system_failure(number, "cannot register " + std::to_string(length) + " bytes on " +
-                                        domain.device().name() + hint(number));
+      const verbs::device& on = domain.device();
+      std::string what = "cannot register " + std::to_string(length) + " bytes on " + on.name();
+      if (const auto said = calls.why(on.native_handle())) return said->within(what);
+      return system_failure(number, std::move(what) + hint(number));
     }
     memory_region made;
     made.state_ = std::make_shared<object<ibv_mr>>(

@@ -22,7 +22,7 @@ class queue_pair {
     const ibv_qp_cap wanted = asked.cap;
     errno = 0;
     ibv_qp* native = calls.create_qp(domain.native_handle(), &asked);
-    BOOST_OUTCOME_TRY(checked(null_errno(native), [&] {
+    BOOST_OUTCOME_TRY(domain.device().checked(null_errno(native), [&] {
       return "cannot create a queue pair on " + domain.device().name() + " with " +
              std::to_string(wanted.max_send_wr) + " send and " +
              std::to_string(wanted.max_recv_wr) + " receive requests, " +

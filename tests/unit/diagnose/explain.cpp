@@ -29,3 +29,18 @@ TEST_CASE("a failed request is explained by its status") {
                            vb::status::retry_exceeded, 0, true};
   CHECK(vb::explain(request) == vb::explain(vb::status::retry_exceeded));
 }
+
+TEST_CASE("what the software device knows of a failure goes before its status") {
+  std::set<std::string> said{vb::explain(vb::status::remote_operation)};
+  for (const vb::soft::cause each :
+       {vb::soft::cause::memory_forbidden, vb::soft::cause::atomic_not_shared}) {
+    const vb::failed request{vb::work_request_id::make(vb::operation::send, 0, 0, 0),
+                             vb::status::remote_operation, static_cast<std::uint32_t>(each), true};
+    const std::string text = vb::explain(request);
+    CHECK(text.find("software device") != std::string::npos);
+    CHECK(said.insert(text).second);
+  }
+  const vb::failed other{vb::work_request_id::make(vb::operation::send, 0, 0, 0),
+                         vb::status::remote_operation, 129, true};
+  CHECK(vb::explain(other) == vb::explain(vb::status::remote_operation));
+}

@@ -16,20 +16,12 @@
 /// Events into a channel and messages to the peer, with the faults that the knobs ask for.
 namespace verbena::soft::cm {
 
-/// Whether this is the one that the knob counts down to.
-inline bool is_nth(std::atomic<std::uint64_t>& knob) noexcept {
-  std::uint64_t left = knob.load(std::memory_order_relaxed);
-  while (left != 0) {
-    if (knob.compare_exchange_weak(left, left - 1)) return left == 1;
-  }
-  return false;
-}
-
 /// Private data as it is received: with zeros up to what the message can carry, as on RoCE, or of
 /// the length that was sent, as on iWARP.
 inline void give_data(const context& here, event& to, const message& from) {
-  const std::size_t length =
-      here.knobs.cm_pad_data.load() ? message::most(from.what) : std::size_t{from.length};
+  const std::size_t length = here.knobs.cm_pad_data != 0 && here.knobs.iwarp == 0
+                                 ? message::most(from.what)
+                                 : std::size_t{from.length};
   std::copy_n(from.data.begin(), from.length, to.data.begin());
   to.native.param.conn.private_data = length == 0 ? nullptr : to.data.data();
   to.native.param.conn.private_data_len = static_cast<std::uint8_t>(length);
@@ -67,8 +59,8 @@ inline void deliver(identifier& to, rdma_cm_event_type what, int status = 0,
   made->due = delay == 0 ? 0 : cm::now() + delay;
   if (!on.events.empty()) made->due = std::max(made->due, on.events.back()->due);
   if (what != RDMA_CM_EVENT_CONNECT_REQUEST) {
-    if (is_nth(knobs.cm_drop_event)) return;
-    if (is_nth(knobs.cm_duplicate_event)) {
+    if (knobs.cm_drop_event.is_nth()) return;
+    if (knobs.cm_duplicate_event.is_nth()) {
       auto again = std::make_unique<event>(*made);
       if (again->native.param.conn.private_data != nullptr && said != nullptr)
         again->native.param.conn.private_data = again->data.data();
@@ -100,7 +92,7 @@ inline void hang_up(identifier& of) {
 
 /// False when the peer has gone.
 inline bool send(const identifier& of, message what) noexcept {
-  if (of.here->knobs.partitioned.load(std::memory_order_relaxed)) return true;
+  if (of.here->knobs.partitioned) return true;
   what.process = of.here->fabric->me();
   return ::send(of.socket, &what, sizeof what, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof what;
 }

@@ -11,7 +11,7 @@
 #include <mutex>
 #include <span>
 
-#include <verbena/soft/cm/attributes.hpp>
+#include <verbena/soft/cm/own_queue_pair.hpp>
 
 /// From an address to a connection and back.
 namespace verbena::soft::cm {
@@ -34,7 +34,8 @@ inline bool fill(identifier& of, message& what, const rdma_conn_param* with) noe
   (void)!::getrandom(&of.sequence, sizeof of.sequence, GRND_NONBLOCK);
   of.sequence &= 0xff'ffff;
   what.sequence = of.sequence;
-  what.queue_pair = with->qp_num & 0xff'ffff;
+  of.queue_pair = with->qp_num & 0xff'ffff;
+  what.queue_pair = of.queue_pair;
   what.mtu = active_mtu(&of.here->native);
   what.flow_control = with->flow_control;
   what.retry_count = with->retry_count & 7;
@@ -70,7 +71,7 @@ inline int connect(rdma_cm_id* native, rdma_conn_param* with) {
   of.retry_count = what.retry_count;
   of.now = state::connecting;
   of.on->expect_by(of, answer_time(*of.here));
-  if (!of.here->knobs.partitioned.load(std::memory_order_relaxed)) {
+  if (of.here->knobs.partitioned == 0) {
     int number = reach_listener(of);
     const bool reached = number == 0;
     if (reached) {
@@ -109,12 +110,15 @@ inline int accept(rdma_cm_id* native, rdma_conn_param* with) {
   message what;
   what.what = message::response;
   if (of.now != state::requested || !fill(of, what, with)) return minus_one(EINVAL);
+  of.responder_resources = what.responder_resources;
+  of.initiator_depth = what.initiator_depth;
+  if (of.here->knobs.iwarp != 0) {
+    if (const int number = connect_queue_pair(of); number != 0) return minus_one(number);
+  }
   if (!send(of, what)) {
     hang_up(of);
     return minus_one(EINVAL);
   }
-  of.responder_resources = what.responder_resources;
-  of.initiator_depth = what.initiator_depth;
   of.now = state::accepted;
   of.on->expect_by(of, answer_time(*of.here));
   of.on->settle();

@@ -51,6 +51,7 @@ struct identifier {
 
   std::uint32_t sequence = 0;
   std::uint32_t peer_sequence = 0;
+  std::uint32_t queue_pair = 0;
   std::uint32_t peer_queue_pair = 0;
   std::uint8_t peer_mtu = 5;
   std::uint8_t responder_resources = 0;  ///< as this end sees them

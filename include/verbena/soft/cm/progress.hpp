@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <verbena/soft/cm/dismantle.hpp>
+#include <verbena/soft/cm/own_queue_pair.hpp>
 
 /// What a channel's descriptor has woken for. All of it under the guard.
 namespace verbena::soft::cm {
@@ -35,7 +36,7 @@ inline void on_request(identifier& of, const message& said) {
     return dismantle(of);
   }
   of.on->expect_by(of, 0);
-  if (is_nth(of.here->knobs.cm_drop_request)) return unwatch(of);  // goes with the listener
+  if (of.here->knobs.cm_drop_request.is_nth()) return unwatch(of);  // goes with the listener
   std::erase(listener.half_open, &of);
   of.from = said.to;
   of.to = said.from;
@@ -72,6 +73,7 @@ inline void on_goodbye(identifier& of) {
   if (of.now == state::requested) hang_up(of);
   if (!is_told(of.now)) return;
   const bool both = of.now == state::leaving;
+  if (of.here->knobs.iwarp != 0) fail_queue_pair(of);
   deliver(of, RDMA_CM_EVENT_DISCONNECTED);
   if (both) return hang_up(of);
   of.on->expect_by(of, 0);
@@ -83,6 +85,8 @@ inline void end(identifier& of, rdma_cm_event_type before, int status, int once_
   const state was = of.now;
   if (was == state::half_open) return dismantle(of);
   hang_up(of);
+  const bool moved = was_connected(was) || was == state::accepted;
+  if (moved && of.here->knobs.iwarp != 0) fail_queue_pair(of);
   if (!is_told(was)) return;
   if (was_connected(was)) {
     deliver(of, RDMA_CM_EVENT_DISCONNECTED, once_connected);
@@ -97,6 +101,17 @@ inline void on_nonsense(identifier& of) { end(of, RDMA_CM_EVENT_CONNECT_ERROR, -
 /// The peer has closed its socket without a word: it has died, or disconnected by destroying.
 inline void on_end(identifier& of) { end(of, RDMA_CM_EVENT_UNREACHABLE, -ECONNRESET, 0); }
 
+/// On iWARP the response makes the connection, as far as the active end's program sees.
+inline void on_iwarp_response(identifier& of, const message& said) {
+  if (const int number = connect_queue_pair(of); number != 0)
+    return end(of, RDMA_CM_EVENT_CONNECT_ERROR, -number, -number);
+  message what;
+  what.what = message::ready;
+  (void)send(of, what);
+  of.now = state::connected;
+  deliver(of, RDMA_CM_EVENT_ESTABLISHED, 0, &said);
+}
+
 inline void on_message(identifier& of, const message& said) {
   if (of.now == state::half_open) return on_request(of, said);
   switch (said.what) {
@@ -107,6 +122,7 @@ inline void on_message(identifier& of, const message& said) {
       learn(of, said);
       of.on->expect_by(of, 0);
       of.now = state::answered;
+      if (of.here->knobs.iwarp != 0) return on_iwarp_response(of, said);
       return deliver(of, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, &said);
     case message::ready:
       if (of.now == state::leaving) return;
@@ -126,7 +142,7 @@ inline void receive(identifier& of) {
     size = ::recv(of.socket, &said, sizeof said, MSG_DONTWAIT | MSG_TRUNC);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (size <= 0) return on_end(of);
-  if (of.here->knobs.partitioned.load(std::memory_order_relaxed)) return;
+  if (of.here->knobs.partitioned) return;
   if (!said.check(static_cast<std::size_t>(size))) return on_nonsense(of);
   on_message(of, said);
 }
