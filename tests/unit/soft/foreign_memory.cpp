@@ -94,6 +94,7 @@ TEST_CASE("soft: atomics on another process's memory that is not shared", "[soft
   CHECK(owner.hear() == 5);
   CHECK(owner.hear() == IBV_EVENT_QP_REQ_ERR);
   CHECK(owner.hear() == IBV_QPS_ERR);
+  owner.end();  // before this process leaves the fabric: the last removes it
 }
 
 TEST_CASE("soft: atomics on memory of one's own process need no sharing", "[soft]") {
@@ -141,6 +142,7 @@ TEST_CASE("soft: atomics of two processes and the processor on shared memory", "
   }
   owner.say(0);
   CHECK(owner.hear() == rounds * ((1 << 20) + (1 << 10) + 1));
+  owner.end();
 }
 
 TEST_CASE("soft: where the system forbids the memory of other processes", "[soft]") {
@@ -210,4 +212,7 @@ TEST_CASE("soft: where the system forbids the memory of other processes", "[soft
     CHECK(owner.hear() == 5);
     requester.say(0);
   }
+  owner.end();
+  requester.end();
+  const side last{fabric};  // takes back what they left
 }
