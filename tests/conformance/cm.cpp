@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -37,7 +38,7 @@ using quiet_link = vb::connection<vb::setup::cm, vb::errors::returning>;
 using quiet_end = vb::endpoint<vb::setup::cm, vb::errors::returning>;
 using clock_type = std::chrono::steady_clock;
 
-constexpr auto soon = 5s;  // nothing here takes that long
+constexpr auto soon = 20s;  // nothing here takes that long, on an emulated machine either
 
 const char* host() {
   const char* given = std::getenv("VERBENA_ADDRESS");
@@ -806,22 +807,58 @@ TEST_CASE("cm: nothing is left of 200 rejections and 20 connections", "[cm]") {
 
 TEST_CASE("cm: many clients at once", "[cm]") {
   VERBENA_DEVICE_OR_SKIP(device);
-  auto port = quiet_link::listener::open(device, {host(), 0}, {.backlog = 64}).value();
-  std::vector<std::future<std::string>> clients;
-  for (int i = 0; i < 32; ++i) {
-    clients.push_back(std::async(std::launch::async, [&]() -> std::string {
-      auto made = quiet_end::open(device).value().connect(port.address(), 20s);
-      if (!made) return made.error().message();
-      auto closed = made.value().close();
-      return closed ? "" : closed.error().message();
+  constexpr int count = 32;
+  // siw gives a client 10 s for the listener's answer and a listener 5 s for the client's request
+  // (MPAREQ_TIMEOUT and MPAREP_TIMEOUT in its siw_cm.h), and neither can be set: a machine on which
+  // the 32 take longer loses some. They fail then, and not before.
+  const auto patience = device.domain().device().is_iwarp() ? 5s : 60s;
+  auto port = quiet_link::listener::open(device, {host(), 0}, {.backlog = 2 * count}).value();
+  struct attempt {
+    std::string failed;
+    clock_type::duration took{};
+  };
+  std::atomic<int> ended{0};
+  std::vector<std::future<attempt>> clients;
+  for (int i = 0; i < count; ++i) {
+    clients.push_back(std::async(std::launch::async, [&] {
+      auto here = quiet_end::open(device).value();
+      const auto begun = clock_type::now();
+      auto made = std::move(here).connect(port.address(), 60s);
+      attempt how{{}, clock_type::now() - begun};
+      if (!made) {
+        how.failed = made.error().message();
+      } else if (auto closed = made.value().close(); !closed) {
+        how = {"closing: " + closed.error().message(), {}};
+      }
+      ++ended;
+      return how;
     }));
   }
-  for (int i = 0; i < 32; ++i) {
-    auto accepted = port.accept(20s);
-    INFO((accepted ? "" : accepted.error().message()));
-    CHECK(accepted);
+  int accepted = 0;
+  int lost = 0;
+  while (accepted + lost < count) {
+    const bool last = ended == count;
+    auto request = port.next(1s);
+    if (!request) {
+      INFO(request.error().message());
+      REQUIRE(request.error() == vb::errc::timed_out);
+      if (last) break;
+      continue;
+    }
+    auto made = std::move(request).value().accept(quiet_end::open(device).value(), 60s);
+    made ? ++accepted : ++lost;
+    if (!made) UNSCOPED_INFO("accepting: " << made.error().message());
   }
-  for (auto& each : clients) CHECK(each.get() == "");
+  int given_up = 0;
+  for (auto& each : clients) {
+    const attempt how = each.get();
+    if (how.failed.empty()) continue;
+    ++given_up;
+    INFO(how.failed << " after " << std::chrono::duration<double>(how.took).count() << " s");
+    CHECK(how.took >= patience);
+  }
+  CHECK(accepted >= count - given_up);
+  CHECK(lost <= given_up);
 }
 
 TEST_CASE("cm: connecting can be stopped", "[cm]") {

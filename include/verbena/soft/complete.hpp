@@ -54,9 +54,9 @@ inline bool complete(context& here, std::uint32_t index, const completion& what)
       if (position_of(turn) > tail) continue;  // the tail has moved on meanwhile
       break;                                   // still holds the completion of a lap ago
     }
-    if (tail - entry.head.load(std::memory_order_acquire) >=
-        entry.limit.load(std::memory_order_relaxed))
-      break;
+    // The head may have passed this tail, which others have moved on since: signed.
+    const auto held = static_cast<std::int64_t>(tail - entry.head.load(std::memory_order_acquire));
+    if (held >= std::int64_t{entry.limit.load(std::memory_order_relaxed)}) break;
     if (!slot.turn.compare_exchange_strong(turn, make_turn(tail, on.me(), claimed),
                                            std::memory_order_acq_rel)) {
       continue;
