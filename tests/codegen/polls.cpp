@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include <verbena/connection/completion_queue_core.hpp>
+#include <verbena/connection/completion_queue.hpp>
 #include <verbena/policy/completion/busy_poll.hpp>
 
 #include "accepting.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 using twin::tally;
 using twin::wants;
-using core = vb::completion_queue_core<vb::completion::busy_poll>;
+using completion_queue = vb::completion_queue<>;
 
 constexpr std::uint32_t connections = 4;
 std::array<std::byte*, 64> ring;
@@ -26,14 +26,14 @@ std::array<std::byte, 64> message;
 std::array<ibv_wc, twin::batch> completions;
 tally found;
 
-core& queue() {
-  static const auto made = core::create(accepting::open(), {1024, connections}, {}).value();
-  return *made;
+completion_queue& queue() {
+  static completion_queue made{accepting::open(), {1024, connections}};
+  return made;
 }
 std::array<vb::queue_pair_state*, connections>& states() {
   static std::array<vb::queue_pair_state*, connections> made = [] {
     std::array<vb::queue_pair_state*, connections> all;
-    for (auto*& each : all) each = queue().attach(128).value();
+    for (auto*& each : all) each = queue().shared()->attach(128).value();
     return all;
   }();
   return made;
@@ -100,7 +100,7 @@ std::vector<std::uint64_t> effect(const auto& result, const State* (*books)(std:
 
 // verbena's side, as its users write it.
 
-[[gnu::noinline]] vb::polled poll_writes(core& from, tally& t) {
+[[gnu::noinline]] vb::polled poll_writes(completion_queue& from, tally& t) {
   return from.poll(vb::on(
       [&](vb::completed<vb::write> done) {
         t.writes += 1;
@@ -109,7 +109,7 @@ std::vector<std::uint64_t> effect(const auto& result, const State* (*books)(std:
       [&](vb::failed) { t.failures += 1; }));
 }
 
-[[gnu::noinline]] vb::polled poll_receives(core& from, tally& t) {
+[[gnu::noinline]] vb::polled poll_receives(completion_queue& from, tally& t) {
   return from.poll(vb::on(
       [&](vb::completed<vb::receive> done) {
         t.receives += 1;
@@ -119,7 +119,7 @@ std::vector<std::uint64_t> effect(const auto& result, const State* (*books)(std:
       [&](vb::failed) { t.failures += 1; }));
 }
 
-[[gnu::noinline]] vb::polled poll_all(core& from, tally& t) {
+[[gnu::noinline]] vb::polled poll_all(completion_queue& from, tally& t) {
   return from.poll(vb::on(
       [&](vb::completed<vb::receive> done) {
         t.receives += 1;
@@ -141,7 +141,7 @@ std::vector<std::uint64_t> effect(const auto& result, const State* (*books)(std:
       [&](vb::failed) { t.failures += 1; }));
 }
 
-measured measure(vb::polled (*function)(core&, tally&)) {
+measured measure(vb::polled (*function)(completion_queue&, tally&)) {
   return {reinterpret_cast<const void*>(function), [function] {
             return effect<vb::queue_pair_state>(
                 function(queue(), found),

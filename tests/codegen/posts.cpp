@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include <verbena/chain/post.hpp>
+#include <verbena/connection/post_on.hpp>
 #include <verbena/operation/read.hpp>
 #include <verbena/operation/receive.hpp>
 #include <verbena/operation/send.hpp>
@@ -116,7 +116,8 @@ std::vector<std::uint64_t> effect(const auto& result, const auto& books) {
   return all;
 }
 
-// verbena's side, as its users write it.
+// verbena's side, as connection::post does it for its users.
+constinit vb::threading::single_owner::mutex no_mutex;
 
 template <std::size_t Pieces>
 constexpr decltype(auto) memory(const local* from) {
@@ -156,15 +157,15 @@ constexpr bool asks = What == vb::operation::receive ||
 template <class Policies, vb::operation What, std::size_t Pieces, signal Signal>
 [[gnu::noinline]] vb::posted post_one(vb::queue_pair_state& to, const local* l, const remote* r,
                                       std::uint32_t t) {
-  return vb::chain::post<Policies>(
-      to, asking<asks<Signal, true, What>>(request<What, Pieces>(l, r).token(t)));
+  return vb::post_on<Policies>(
+      to, no_mutex, asking<asks<Signal, true, What>>(request<What, Pieces>(l, r).token(t)));
 }
 
 template <class Policies, vb::operation What, std::size_t Pieces, signal Signal>
 [[gnu::noinline]] vb::posted post_two(vb::queue_pair_state& to, const local* l, const remote* r,
                                       std::uint32_t t) {
-  return vb::chain::post<Policies>(
-      to, asking<asks<Signal, false, What>>(request<What, Pieces>(l, r).token(t)),
+  return vb::post_on<Policies>(
+      to, no_mutex, asking<asks<Signal, false, What>>(request<What, Pieces>(l, r).token(t)),
       asking<asks<Signal, true, What>>(request<What, Pieces>(l + Pieces, r + 1)));
 }
 
@@ -172,8 +173,8 @@ template <class Policies, std::size_t Pieces, signal Signal>
 [[gnu::noinline]] vb::posted post_mixed(vb::queue_pair_state& to, const local* l, const remote* r,
                                         std::uint32_t t) {
   constexpr auto write = vb::operation::write;
-  return vb::chain::post<Policies>(
-      to, asking<asks<Signal, false, write>>(request<write, Pieces>(l, r)),
+  return vb::post_on<Policies>(
+      to, no_mutex, asking<asks<Signal, false, write>>(request<write, Pieces>(l, r)),
       asking<asks<Signal, false, write>>(request<write, Pieces>(l + Pieces, r + 1)),
       asking<asks<Signal, false, write>>(request<write, Pieces>(l + 2 * Pieces, r + 2)),
       asking<asks<Signal, true, write>>(

@@ -29,6 +29,13 @@ namespace verbena {
   return {result.error(), what};
 }
 
+/// Out of line, so that a post needs no room for the sentence.
+template <class Errors>
+[[gnu::cold, gnu::noinline]] posted report(const queue_pair_state& state, posted result) {
+  if (!result.would_block()) Errors::failed(post_error(state, result));
+  return result;
+}
+
 /// Posts under the threading policy's mutex and lets the errors policy react to a failure.
 template <class Policies, class... Requests>
 [[gnu::always_inline]] inline posted post_on(queue_pair_state& state,
@@ -39,10 +46,9 @@ template <class Policies, class... Requests>
     const std::lock_guard guard{mutex};
     result = chain::post<core_of<Policies>>(state, requests...);
   }
-  if (!result && !result.would_block()) [[unlikely]] {
-    Policies::errors::failed(post_error(state, result));
-  }
-  return result;
+  if (result.count() == sizeof...(Requests)) [[likely]]
+    return result;
+  return report<typename Policies::errors>(state, result);
 }
 
 }  // namespace verbena
