@@ -183,9 +183,17 @@ class fabric {
     const std::int64_t now = coarse_now();
     std::atomic<std::int64_t>& seen = seen_[place_of(owner)];
     if (now - seen.load(std::memory_order_relaxed) < 1'000'000) return true;
-    if (!lives(entry) || entry.owner.load(std::memory_order_acquire) != owner) return false;
+    if (!alive_now(owner)) return false;
     seen.store(now, std::memory_order_relaxed);
     return true;
+  }
+
+  /// As alive(), but asked afresh.
+  bool alive_now(std::uint32_t owner) const noexcept {
+    if (owner == me_) return true;
+    if (owner == 0 || place_of(owner) >= process_limit) return false;
+    const process_entry& entry = segment_->processes[place_of(owner)];
+    return lives(entry) && entry.owner.load(std::memory_order_acquire) == owner;
   }
 
   /// Whether the process that claimed a slot, by its turn word, lives.

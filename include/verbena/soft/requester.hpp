@@ -365,7 +365,10 @@ class requester {
       case taking::got: break;
     }
     if (carries) {
-      if (const ibv_wc_status status = scatter(peer, owner, with_grh); status != IBV_WC_SUCCESS) {
+      bool gone = false;
+      const ibv_wc_status status = scatter(peer, owner, with_grh, gone);
+      if (gone) return reach_failed(reached::gone);
+      if (status != IBV_WC_SUCCESS) {
         told failed;
         failed.why = why_;
         tell_receive(peer.completion_queue.load(), peer.number.load(), receive_.wr_id, status,
@@ -384,7 +387,7 @@ class requester {
     return {};
   }
 
-  ibv_wc_status scatter(queue_pair_entry& peer, std::uint32_t owner, bool with_grh) {
+  ibv_wc_status scatter(queue_pair_entry& peer, std::uint32_t owner, bool with_grh, bool& gone) {
     std::array<std::byte, grh_bytes> grh{};
     std::size_t source = 0;
     std::size_t at = 0;
@@ -396,7 +399,7 @@ class requester {
     why_ = cause::unsaid;
     for (const shared_piece& into : receive_.pieces) {
       std::uint64_t filled = 0;
-      if (source == local_.size()) break;
+      if (source == local_.size() || status != IBV_WC_SUCCESS) break;
       const auto region = find_of(here_, owner, into.key, false);
       if (!region || region->domain != peer.domain.load() ||
           !region->holds(into.address, into.length) ||
@@ -412,6 +415,7 @@ class requester {
                                                  local_[source].data + at, part, true);
         if (how != reached::yes) {
           why_ = how == reached::forbidden ? cause::memory_forbidden : cause::unsaid;
+          gone = how == reached::gone && !on_.alive_now(owner);
           status = IBV_WC_LOC_PROT_ERR;
           break;
         }

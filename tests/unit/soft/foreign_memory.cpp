@@ -216,3 +216,29 @@ TEST_CASE("soft: where the system forbids the memory of other processes", "[soft
   requester.end();
   const side last{fabric};  // takes back what they left
 }
+
+TEST_CASE("soft: a receiver that has just died is gone, not wrong", "[soft]") {
+  // That it lives is known for a millisecond; its memory is not there any more.
+  for (int round = 0; round < 10; ++round) {
+    const std::string fabric = fabric_name();
+    child receiver{[&](child& parent) {
+      side there{fabric};
+      end other{there};
+      own_memory memory{there};
+      meet(parent, other);
+      for (std::uint64_t id = 0; id < 8; ++id)
+        other.receive(id, {{memory.address(), 64, memory.region->lkey}});
+      parent.say(0);
+      parent.hear();
+    }};
+    side here{fabric};
+    end one{here};
+    meet(receiver, one);
+    receiver.hear();
+    REQUIRE(one.send(1, {here.piece(0, 8)}) == 0);
+    REQUIRE(status_of(one.sends, 1) == IBV_WC_SUCCESS);
+    receiver.end();
+    REQUIRE(one.send(2, {here.piece(0, 8)}) == 0);
+    CHECK(status_of(one.sends, 2) == IBV_WC_RETRY_EXC_ERR);
+  }
+}
