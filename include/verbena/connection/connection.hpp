@@ -51,8 +51,10 @@ class basic_connection {
   /// Posts one chain, on one doorbell: any number of receives, or of sends, reads and writes, in
   /// the order given. The memory is the adapter's until the completion. The value tells how many
   /// entered; a full queue is would_block(), not an error. Other failures go to the errors policy
-  /// first: errc::broken, foreign_domain, message_too_long, outside_region; errno of the provider.
-  /// Two posts ring two doorbells, which costs throughput and saves latency on some adapters.
+  /// first: errc::broken, foreign_domain, message_too_long, outside_region, capacity (a chain
+  /// longer than the queue), not_supported (a read into more pieces than the device takes),
+  /// moved_from; errno of the provider. Two posts ring two doorbells, which costs throughput and
+  /// saves latency on some adapters.
   template <class... Requests>
   [[gnu::always_inline]] posted post(const Requests&... requests) {
     return post_on<Policies>(*state_, mutex(), requests...);
@@ -79,6 +81,7 @@ class basic_connection {
   auto peer(std::size_t index = 0) const {
     return errors::deliver(peers_.template at<T, Roles...>(index));
   }
+  /// How many regions the peer has described.
   std::size_t peer_regions() const noexcept { return peers_.count; }
 
   /// Whether the peer has closed or died, as far as setup::cm can tell; requests outstanding are
@@ -98,8 +101,13 @@ class basic_connection {
   /// same without waiting for sends. Errors: errc::incomplete_drain; errno of the verbs.
   auto close() { return errors::deliver(close_now()); }
 
+  /// Tells this connection's completions from those of others on the same queue.
   connection_id id() const noexcept { return connection_id{state_->owner}; }
-  const ibv_qp_cap& granted() const noexcept { return attachment_->granted(); }
+
+  /// What the device made of the depths and pieces asked for, at least those; nothing once closed.
+  ibv_qp_cap granted() const noexcept {
+    return attachment_ ? attachment_->granted() : ibv_qp_cap{};
+  }
   ibv_qp* native_handle() const noexcept {
     return attachment_ ? attachment_->native_handle() : nullptr;
   }

@@ -61,6 +61,8 @@ class basic_endpoint {
     static_assert(
         ((Requests::what == operation::receive) && ...),
         "an endpoint is not connected yet: it can post receives only, connect it to send");
+    if (attachment_ == nullptr) [[unlikely]]
+      return report<errors>(closed_queue_pair, {progress{0, errc::broken}});
     return post_on<Policies>(attachment_->state(), attachment_->mutex(), receives...);
   }
 
@@ -79,29 +81,31 @@ class basic_endpoint {
   /// Connects to the end that the bytes describe. Both ends do this, in any order; neither knows
   /// when the other has. On an error the endpoint is gone. Errors: errc::wire_* for bytes that are
   /// no descriptor, errc::mismatch, errc::no_usable_gid, errno of the transition.
-  [[nodiscard]] auto connect(std::span<const std::byte> peer) &&
-      requires(!Policies::setup::uses_cm) {
-        return errors::deliver(std::move(*this).connect_to(peer));
-      }
+  template <class Setup = typename Policies::setup>
+    requires(!Setup::uses_cm)
+  [[nodiscard]] auto connect(std::span<const std::byte> peer) && {
+    return errors::deliver(std::move(*this).connect_to(peer));
+  }
 
-      /// Connects to the listener at `to` through RDMA CM and opens up to two regions to it.
-      /// `timeout` covers every step; the completion queue's stop() ends it too. On an error the
-      /// endpoint is gone. Errors, each with the address: errc::timed_out with the step,
-      /// errc::stopped; errc::no_listener, rejected (with the peer's reason), stale_connection,
-      /// unreachable; errc::mismatch where the way there leads through another device; errc::wire_*
-      /// for a listener that is no verbena or one of another version; errno. On iWARP the kernel's
-      /// TCP connect is inside the call, and it gives up an attempt only when its own timer ends:
-      /// both can take longer than `timeout`.
-      template <class... Regions>
-      [[nodiscard]] auto connect(const address& to, std::chrono::nanoseconds timeout,
-                                 const Regions&... offered) &&
-      requires(Policies::setup::uses_cm) {
-        return errors::deliver(std::move(*this).connect_by(deadline_after(timeout), to,
-                                                           private_data::offer(offered...)));
-      }
+  /// Connects to the listener at `to` through RDMA CM and opens up to two regions to it. `timeout`
+  /// covers every step; the completion queue's stop() ends it too. On an error the endpoint is
+  /// gone. Errors, each with the address: errc::timed_out with the step, errc::stopped;
+  /// errc::no_listener, rejected (with the peer's reason), stale_connection, unreachable;
+  /// errc::mismatch where the way there leads through another device; errc::wire_* for a listener
+  /// that is no verbena or one of another version; errno. On iWARP the kernel's TCP connect is
+  /// inside the call, and it gives up an attempt only when its own timer ends: both can take longer
+  /// than `timeout`.
+  template <class... Regions>
+    requires(Policies::setup::uses_cm)
+  [[nodiscard]] auto connect(const address& to, std::chrono::nanoseconds timeout,
+                             const Regions&... offered) && {
+    return errors::deliver(
+        std::move(*this).connect_by(deadline_after(timeout), to, private_data::offer(offered...)));
+  }
 
-      const ibv_qp_cap& granted() const noexcept {
-    return attachment_->granted();
+  /// What the device made of the depths and pieces asked for, at least those; nothing once moved.
+  ibv_qp_cap granted() const noexcept {
+    return attachment_ ? attachment_->granted() : ibv_qp_cap{};
   }
   ibv_qp* native_handle() const noexcept {
     return attachment_ ? attachment_->native_handle() : nullptr;
@@ -125,6 +129,7 @@ class basic_endpoint {
 
   result<descriptor_bytes> describe_with(std::array<region_record, regions_in_descriptor> records,
                                          std::size_t count) {
+    if (attachment_ == nullptr) return error{errc::moved_from, "describing an endpoint"};
     BOOST_OUTCOME_TRY(auto mine, link::describe<transport>(*attachment_, first_packet_));
     mine.regions = {records, count};
     BOOST_OUTCOME_TRY(attachment_->template allow<transport>(mine.regions.granted()));
@@ -132,6 +137,7 @@ class basic_endpoint {
   }
 
   result<basic_connection<Policies>> connect_to(std::span<const std::byte> bytes) && {
+    if (attachment_ == nullptr) return error{errc::moved_from, "connecting an endpoint"};
     std::unique_ptr<attachment_type> here = std::move(attachment_);
     BOOST_OUTCOME_TRY(auto mine, link::describe<transport>(*here, first_packet_));
     BOOST_OUTCOME_TRY(auto peer, endpoint_descriptor::read(bytes));
@@ -142,6 +148,7 @@ class basic_endpoint {
   result<basic_connection<Policies>> connect_by(
       typename attachment_type::clock::time_point deadline, const address& to,
       const region_list& offered) && {
+    if (attachment_ == nullptr) return error{errc::moved_from, "connecting an endpoint"};
     std::unique_ptr<attachment_type> here = std::move(attachment_);
     const int stop = here->queue()->waiter().stop_descriptor();
     auto made = cm::connect<transport>(*here, to, deadline, stop, offered);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <array>
 #include <cstdint>
+#include <cstring>
 #include <random>
 #include <span>
 #include <vector>
@@ -43,6 +45,15 @@ TEST_CASE("private data comes back as it was written, however much it is padded"
   // What iWARP delivers is as long as what was sent; a shorter one is enough where it says so.
   const auto written = none.write();
   CHECK(private_data::read(std::span{written}.first(8)).value().regions.count == 0);
+}
+
+TEST_CASE("FC-29 private data is these bytes on every machine") {
+  const std::array<unsigned char, 56> golden{
+      1, 3, 0x56, 0x42, 0, 56, 2,    3,                                                       //
+      0, 0, 0,    0,    0, 0,  0x10, 0, 0, 0, 0, 0, 0, 0, 0, 64,  0, 0, 0, 7, 0x02, 0, 0, 0,  //
+      0, 0, 0,    0,    0, 0,  0x20, 0, 0, 0, 0, 0, 0, 0, 0, 128, 0, 0, 0, 8, 0x04, 0, 0, 0};
+  const auto bytes = two_regions().write();
+  CHECK(std::memcmp(bytes.data(), golden.data(), golden.size()) == 0);
 }
 
 TEST_CASE("private data that is not right is refused by its fault") {

@@ -172,7 +172,7 @@ TEST_CASE("FC-13 receives are with the adapter before the peer can send") {
   CHECK(behind(made).receives.posted.size() == 2);
 }
 
-TEST_CASE("FC-13 a port that is not up is an error when an endpoint is made on it") {
+TEST_CASE("a port that is not up is an error when an endpoint is made on it") {
   host on;
   on.adapter.ports[0].attributes.state = IBV_PORT_DOWN;
   on.up();
@@ -206,10 +206,18 @@ TEST_CASE("FC-17 what the queue pair lets the peer do follows from the regions d
       vb::buffer<char, vb::grants_of<vb::remote_readable>>::create(*on.domain, 64).value();
   const auto atomic =
       vb::buffer<std::uint64_t, vb::grants_of<vb::remote_atomic>>::create(*on.domain, 1).value();
+  const auto allows = [&](unsigned access) {
+    return (static_cast<unsigned>(behind(made).attributes.qp_access_flags) & access) != 0;
+  };
+  REQUIRE(made.describe().has_value());
+  CHECK_FALSE(allows(IBV_ACCESS_REMOTE_READ));
+  CHECK_FALSE(allows(IBV_ACCESS_REMOTE_ATOMIC));
+  REQUIRE(made.describe(readable).has_value());
+  CHECK(allows(IBV_ACCESS_REMOTE_READ));
+  CHECK_FALSE(allows(IBV_ACCESS_REMOTE_ATOMIC));
   REQUIRE(made.describe(readable, atomic).has_value());
-  const auto flags = static_cast<unsigned>(behind(made).attributes.qp_access_flags);
-  CHECK((flags & IBV_ACCESS_REMOTE_READ) != 0);
-  CHECK((flags & IBV_ACCESS_REMOTE_ATOMIC) != 0);
+  CHECK(allows(IBV_ACCESS_REMOTE_READ));
+  CHECK(allows(IBV_ACCESS_REMOTE_ATOMIC));
 }
 
 TEST_CASE(
@@ -418,6 +426,10 @@ TEST_CASE("FC-22 a moved-from endpoint is inert") {
   {
     const auto second = std::move(first);
     CHECK(first.native_handle() == nullptr);  // NOLINT(bugprone-use-after-move)
+    CHECK(first.granted().max_send_wr == 0);
+    CHECK(first.describe().error() == vb::errc::moved_from);
+    CHECK(first.post(vb::receive(fabricated::memory(*on.domain))).error() == vb::errc::broken);
+    CHECK(std::move(first).connect({}).error() == vb::errc::moved_from);
     CHECK(second.native_handle() != nullptr);
   }
   CHECK(on.adapter.live(kind::queue_pair) == 0);
