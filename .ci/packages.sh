@@ -13,15 +13,21 @@ build=(
 test=(
   catch2 libbenchmark-dev
   clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev
-  git shellcheck
-  ibverbs-utils procps rdmacm-utils
+  git shellcheck valgrind
+)
+# What bench/soft.sh builds its program with, and measures beside it.
+bench=(
+  cmake g++ ninja-build pkgconf
+  libbenchmark-dev libboost1.81-dev libibverbs-dev librdmacm-dev
+  libfabric-bin ucx-utils
 )
 
 usage() {
   cat <<'END'
-Usage: .ci/packages.sh build|test
+Usage: .ci/packages.sh build|test|bench
 
-Installs, on Debian 12, those packages that are missing: `build` for the examples, `test` for everything.
+Installs, on Debian 12, those packages that are missing: `build` for the examples, `test` for
+everything that is tested, `bench` for bench/soft.sh.
 On another system it lists what is needed.
 
 Exit status: 0 all are there, 1 they are not and a sentence says why, 2 wrong usage.
@@ -33,6 +39,7 @@ stop() { printf 'packages: %s\n' "$*" >&2; exit 1; }
 case ${1-} in
   build) packages=("${build[@]}") ;;
   test) packages=("${build[@]}" "${test[@]}") ;;
+  bench) packages=("${bench[@]}") ;;
   --help) usage; exit ;;
   *) usage >&2; exit 2 ;;
 esac
