@@ -44,7 +44,8 @@ inline int get_async_event(ibv_context* native, ibv_async_event* into) {
     for (auto& slot : here.queue_pairs) {
       queue_pair* const each = slot.load(std::memory_order_acquire);
       if (each == nullptr) continue;
-      if (const std::uint32_t trouble = each->entry->trouble.exchange(0); trouble != 0) {
+      const std::uint32_t trouble = each->entry->trouble.exchange(0);
+      if (trouble == IBV_EVENT_QP_ACCESS_ERR + 1U || trouble == IBV_EVENT_QP_REQ_ERR + 1U) {
         into->element.qp = &each->native.qp_base;
         into->event_type = static_cast<ibv_event_type>(trouble - 1);
         return true;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 #include <verbena/soft/cause.hpp>
 #include <verbena/soft/objects.hpp>
+#include <verbena/soft/ring.hpp>
 #include <verbena/soft/wake.hpp>
 
 namespace verbena::soft {
@@ -22,7 +22,8 @@ struct completion {
   std::uint64_t position = 0;
   cause why = cause::unsaid;
   bool solicited = false;
-  bool sending = false;  ///< of a send queue: `position` says which request
+  bool sending = false;                        ///< of a send queue: `position` says which request
+  std::atomic<std::uint64_t>* told = nullptr;  ///< of the receive it is of; see receive_slot
 };
 
 /// Puts a completion into a queue, of whatever process. Several may do so at once: a slot is
@@ -33,15 +34,11 @@ inline bool complete(context& here, std::uint32_t index, const completion& what)
   fabric& on = *here.fabric;
   if (index >= completion_queue_limit) return false;
   completion_queue_entry& entry = on.shared().completion_queues[index];
-  const std::uint64_t mask = entry.mask.load(std::memory_order_acquire);
-  if (entry.owner.load(std::memory_order_acquire) == 0 || mask > (1U << 22) ||
-      !std::has_single_bit(mask + 1))
-    return false;
   const fabric::visit visiting{on};
-  std::byte* base =
-      on.reach(entry.arena.load(std::memory_order_relaxed), (mask + 1) * sizeof(completion_slot));
-  if (base == nullptr) return false;
-  auto* const ring = reinterpret_cast<completion_slot*>(base);
+  const ring_view seen = look(on, entry.ring, entry.owner.load(std::memory_order_acquire));
+  if (seen.base == nullptr) return false;
+  const std::uint64_t mask = seen.mask;
+  auto* const ring = reinterpret_cast<completion_slot*>(seen.base);
   for (std::uint64_t tries = 0; tries < 4 * (mask + 1) + 64; ++tries) {
     std::uint64_t tail = entry.tail.load(std::memory_order_acquire);
     completion_slot& slot = ring[tail & mask];
@@ -63,6 +60,8 @@ inline bool complete(context& here, std::uint32_t index, const completion& what)
     }
     std::uint64_t expected = tail;
     entry.tail.compare_exchange_strong(expected, tail + 1, std::memory_order_acq_rel);
+    // Before it can be seen: so whoever dies in between, the receive is told of once.
+    if (what.told != nullptr) what.told->store(make_told(index, tail), std::memory_order_release);
     slot.wr_id = what.wr_id;
     slot.status = what.status;
     slot.opcode = what.opcode;
@@ -86,23 +85,47 @@ inline bool complete(context& here, std::uint32_t index, const completion& what)
   return true;
 }
 
+/// The completion at `place`, which its claimer did not live to write, is not there: the receive it
+/// was of will be flushed. Under the queue's mutex.
+inline void forget_told(const completion_queue& in, std::uint64_t place) noexcept {
+  for (const queue_pair* each : in.attached) {
+    if (each->receive_completions != &in) continue;
+    const receive_queue& of =
+        each->shared_receives == nullptr ? each->receives : each->shared_receives->queue;
+    for (std::uint64_t at = 0; of.entry != nullptr && at <= of.mask; ++at) {
+      std::uint64_t told = make_told(in.index, place);
+      receive_slot& slot = of.slot(at);
+      if (what_of(slot.turn.load(std::memory_order_acquire)) == claimed)
+        slot.told.compare_exchange_strong(told, 0);
+    }
+  }
+}
+
 /// Takes the next completion of this process's queue; false when there is none yet. A slot whose
-/// claimer has died is skipped: what it was to say is lost with it.
+/// claimer has died is skipped: what it was to say is lost with it. A slot that no one can have
+/// left so fails the queue.
 inline bool take(context& here, completion_queue& from, ibv_wc& into,
                  std::uint64_t& position) noexcept {
   fabric& on = *here.fabric;
-  const std::uint64_t mask = from.entry->mask.load(std::memory_order_relaxed);
   for (;;) {
-    completion_slot& slot = from.ring[from.head & mask];
+    completion_slot& slot = from.ring[from.head & from.mask];
     const std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
-    if (position_of(turn) != from.head || what_of(turn) == vacant) return false;
+    if (position_of(turn) != from.head || what_of(turn) > full) {
+      from.entry->failed.store(1);
+      wake(here, on.me(), async_number);
+      return false;
+    }
+    if (what_of(turn) == vacant) return false;
     const bool lost = what_of(turn) != full;
     if (lost) {
       if (on.claimer_lives(turn)) return false;
+      forget_told(from, from.head);
     } else {
       into.wr_id = slot.wr_id;
-      into.status = static_cast<ibv_wc_status>(slot.status);
-      into.opcode = static_cast<ibv_wc_opcode>(slot.opcode);
+      const std::uint32_t status = slot.status;
+      into.status = status > IBV_WC_TM_RNDV_INCOMPLETE ? IBV_WC_GENERAL_ERR
+                                                       : static_cast<ibv_wc_status>(status);
+      into.opcode = static_cast<ibv_wc_opcode>(slot.opcode & 0xff);
       into.vendor_err = slot.vendor_error;
       into.byte_len = slot.byte_length;
       into.imm_data = slot.immediate;
@@ -115,7 +138,7 @@ inline bool take(context& here, completion_queue& from, ibv_wc& into,
       into.dlid_path_bits = 0;
       position = slot.position;
     }
-    slot.turn.store(make_turn(from.head + mask + 1, 0, vacant), std::memory_order_release);
+    slot.turn.store(make_turn(from.head + from.mask + 1, 0, vacant), std::memory_order_release);
     ++from.head;
     from.entry->head.store(from.head, std::memory_order_release);
     if (!lost) return true;

@@ -140,17 +140,13 @@ inline int dealloc_pd(ibv_pd* native) {
 inline void* allocate(ibv_context* native, std::size_t length) {
   auto made = context::of(native).fabric->allocate(length);
   if (!made) return refuse(std::move(made).error());
-  return made.value().second;
+  return made.value().base;
 }
 
 inline void release(ibv_context* native, void* memory, std::size_t) {
-  context& here = context::of(native);
-  for (std::uint32_t index = 0; index < arena_limit; ++index) {
-    const arena_entry& each = here.fabric->shared().arenas[index];
-    if (each.owner == here.fabric->me() && each.base == reinterpret_cast<std::uintptr_t>(memory)) {
-      return here.fabric->release(index);
-    }
-  }
+  fabric& on = *context::of(native).fabric;
+  const fabric::mapped_arena found = on.locate(reinterpret_cast<std::uintptr_t>(memory), 0);
+  if (found.base == memory) on.release(found.name);
 }
 
 inline ibv_mr* reg_mr(ibv_pd* of, void* address, std::size_t length, int access) {
@@ -167,29 +163,31 @@ inline ibv_mr* reg_mr(ibv_pd* of, void* address, std::size_t length, int access)
   auto made = std::make_unique<region>();
   region_entry* entry = here.fabric->claim(here.fabric->shared().regions);
   if (entry == nullptr) return refuse(here.fabric->full("memory regions", region_limit));
-  std::uint32_t arena = none;
-  for (std::uint32_t index = 0; index < arena_limit && arena == none; ++index) {
-    const arena_entry& each = here.fabric->shared().arenas[index];
-    if (each.owner == here.fabric->me() && each.base <= base &&
-        base + length <= each.base + each.length)
-      arena = index;
-  }
+  const fabric::mapped_arena in = here.fabric->locate(base, length);
   const auto place = static_cast<std::uint32_t>(entry - here.fabric->shared().regions.data());
   std::uint32_t generation = (entry->generation.load() | 1U);
   if (generation == entry->generation.load()) generation += 2;
-  domain& in = domain::of(of);
-  region_entry& mine = here.regions[place];
-  for (region_entry* each : {entry, &mine}) {
-    each->domain = in.number;
-    each->access = static_cast<std::uint32_t>(access);
-    each->base = base;
-    each->length = length;
-    each->arena = arena;
+  domain& owner = domain::of(of);
+  const region_view view{here.fabric->me(),
+                         owner.number,
+                         static_cast<std::uint32_t>(access),
+                         base,
+                         length,
+                         in.name,
+                         in.base == nullptr ? 0 : base - reinterpret_cast<std::uintptr_t>(in.base)};
+  for (region_entry* each : {&here.regions[place], entry}) {
+    each->owner = view.owner;
+    each->domain = view.domain;
+    each->access = view.access;
+    each->base = view.base;
+    each->length = view.length;
+    each->arena = view.arena.index;
+    each->arena_generation = view.arena.generation;
+    each->offset = view.offset;
+    each->seal = seal_of(view, generation);
+    each->generation.store(generation, std::memory_order_seq_cst);
   }
-  mine.owner = here.fabric->me();
-  mine.generation = generation;
-  entry->generation.store(generation, std::memory_order_seq_cst);
-  ++in.users;
+  ++owner.users;
   made->entry = entry;
   made->native.context = of->context;
   made->native.pd = of;
@@ -201,19 +199,30 @@ inline ibv_mr* reg_mr(ibv_pd* of, void* address, std::size_t length, int access)
   return &made.release()->native;
 }
 
-/// After this no access begins; those under way in any process are waited for.
+/// Waits until no process is touching this one's memory; false where one still is after a second,
+/// stopped in the middle.
+inline bool visitors_leave(context& here) noexcept {
+  const std::int64_t latest = now_ns() + 1'000'000'000;
+  for (const queue_pair_entry& each : here.fabric->shared().queue_pairs) {
+    while (each.visiting.load(std::memory_order_seq_cst) == here.fabric->me() &&
+           here.fabric->alive(each.owner.load())) {
+      if (now_ns() > latest) return false;
+      std::this_thread::yield();
+    }
+  }
+  return true;
+}
+
+/// After this no access begins; those under way in any process are waited for. EBUSY where one
+/// does not end: the keys are dead and the rest can be tried again.
 inline int dereg_mr(ibv_mr* native) {
   auto& of = *reinterpret_cast<region*>(native);
   context& here = context::of(native->context);
   region_entry& mine = here.regions[native->handle];
-  mine.generation.fetch_add(1, std::memory_order_seq_cst);
-  of.entry->generation.fetch_add(1, std::memory_order_seq_cst);
-  for (const queue_pair_entry& each : here.fabric->shared().queue_pairs) {
-    while (each.visiting.load(std::memory_order_seq_cst) == here.fabric->me() &&
-           here.fabric->alive(each.owner.load())) {
-      std::this_thread::yield();
-    }
-  }
+  const std::uint32_t dead = (mine.generation.load() + 1) & ~1U;
+  mine.generation.store(dead, std::memory_order_seq_cst);
+  of.entry->generation.store(dead, std::memory_order_seq_cst);
+  if (!visitors_leave(here)) return EBUSY;
   of.entry->owner.store(0, std::memory_order_release);
   --domain::of(native->pd).users;
   delete &of;
@@ -286,17 +295,17 @@ inline ibv_cq* create_cq(ibv_context* native, int entries, void* own, ibv_comp_c
   made->entry = entry;
   made->index = static_cast<std::uint32_t>(entry - here.fabric->shared().completion_queues.data());
   made->ordinal = ++here.queues_made;
-  made->arena = ring.value().first;
-  made->ring = reinterpret_cast<completion_slot*>(ring.value().second);
+  made->arena = ring.value().name;
+  made->ring = reinterpret_cast<completion_slot*>(ring.value().base);
+  made->mask = slots - 1;
   for (std::uint32_t i = 0; i < slots; ++i) made->ring[i].turn = make_turn(i, 0, vacant);
   entry->head = 0;
   entry->tail = 0;
-  entry->mask = slots - 1;
   entry->limit = static_cast<std::uint32_t>(entries);
   entry->armed = disarmed;
   entry->failed = 0;
   entry->wake = on == nullptr ? 0 : channel::of(on).name;
-  entry->arena.store(made->arena, std::memory_order_release);
+  seal(entry->ring, here.fabric->me(), made->arena, made->mask, sizeof(completion_slot));
   made->native.context = native;
   made->native.channel = on;
   made->native.cq_context = own;
@@ -334,7 +343,7 @@ inline int destroy_cq(ibv_cq* native) {
     pthread_cond_wait(&native->cond, &native->mutex);
   pthread_mutex_unlock(&native->mutex);
   of.entry->generation.fetch_add(1);
-  of.entry->arena = none;
+  of.entry->ring.seal = 0;
   here.fabric->release(of.arena);
   of.entry->owner.store(0, std::memory_order_release);
   pthread_cond_destroy(&native->cond);
@@ -360,13 +369,12 @@ inline void attend(context& here, channel& of) {
   for (completion_queue* each : queues) {
     const std::scoped_lock held{each->mutex};
     progress(here, *each);
-    const std::uint64_t mask = each->entry->mask.load();
     bool any_came = each->entry->failed.load() != 0;
     bool solicited_came = any_came;
     const std::uint64_t end = end_of_given(here, *each);
     for (std::uint64_t at = std::max(each->head, each->armed_at); !solicited_came && at < end;
          ++at) {
-      const completion_slot& slot = each->ring[at & mask];
+      const completion_slot& slot = each->ring[at & each->mask];
       const std::uint64_t turn = slot.turn.load(std::memory_order_seq_cst);
       if (position_of(turn) != at || what_of(turn) != full) break;
       any_came = true;

@@ -168,8 +168,10 @@ inline int poll_cq(ibv_cq* native, int most, ibv_wc* into) {
       if ((position & 1) != 0) {
         queue_pair* const pair =
             here.queue_pairs[into[count].qp_num % queue_pair_limit].load(std::memory_order_acquire);
-        if (pair != nullptr && pair->native.qp_base.qp_num == into[count].qp_num) {
-          pair->retired.store((position >> 1) + 1, std::memory_order_release);
+        const std::uint64_t next = (position >> 1) + 1;
+        if (pair != nullptr && pair->native.qp_base.qp_num == into[count].qp_num &&
+            next - pair->retired.load(std::memory_order_relaxed) <= pair->requests.size()) {
+          pair->retired.store(next, std::memory_order_release);
         }
       }
       if (into[count].status != IBV_WC_SUCCESS && here.knobs.poison_errors != 0) {

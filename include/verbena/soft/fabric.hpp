@@ -101,9 +101,15 @@ class fabric {
                                 ", of " + std::to_string(places) + " places, is full"};
   }
 
-  /// Memory of `length` bytes, whole pages, that the other processes can map; what it is known by.
-  /// Errors: errc::capacity when the table is full, or without so much shared memory left.
-  result<std::pair<std::uint32_t, std::byte*>> allocate(std::size_t length) {
+  /// Memory that the other processes can map.
+  struct mapped_arena {
+    arena_name name;
+    std::byte* base = nullptr;
+  };
+
+  /// `length` bytes of it, whole pages. Errors: errc::capacity when the table is full, or without
+  /// so much shared memory left.
+  result<mapped_arena> allocate(std::size_t length) {
     arena_entry* entry = claim(segment_->arenas);
     if (entry == nullptr) return full("shared memory", arena_limit);
     const auto index = static_cast<std::uint32_t>(entry - segment_->arenas.data());
@@ -115,26 +121,38 @@ class fabric {
       return memory.error();
     }
     std::byte* const base = memory.value();
-    entry->base.store(reinterpret_cast<std::uintptr_t>(base));
-    entry->length.store(length);
     entry->generation.store(generation, std::memory_order_release);
     {
       const std::scoped_lock held{mapping_};
       retire(index);
       remember(index, {generation, base, length});
     }
-    return std::pair{index, base};
+    return mapped_arena{{index, generation}, base};
   }
 
-  void release(std::uint32_t arena) noexcept {
-    arena_entry& entry = segment_->arenas[arena];
-    ::unlink(arena_path(arena, entry.generation.load()).c_str());
-    entry.generation.fetch_add(1, std::memory_order_acq_rel);
+  void release(const arena_name& of) noexcept {
+    arena_entry& entry = segment_->arenas[of.index];
+    ::unlink(arena_path(of.index, of.generation).c_str());
+    entry.generation.store(of.generation + 1, std::memory_order_release);
     {
       const std::scoped_lock held{mapping_};
-      retire(arena);
+      retire(of.index);
     }
     entry.owner.store(0, std::memory_order_release);
+  }
+
+  /// The arena that holds all of this memory; none where it is memory of another kind.
+  mapped_arena locate(std::uintptr_t address, std::size_t length) noexcept {
+    const std::scoped_lock held{mapping_};
+    for (std::uint32_t index = 0; index < arena_limit; ++index) {
+      const auto base = reinterpret_cast<std::uintptr_t>(known_[index].base.load());
+      const std::size_t size = known_[index].length.load();
+      if (base != 0 && base <= address && length <= size && address - base <= size - length) {
+        return {{index, static_cast<std::uint32_t>(known_[index].stamp.load() - 1)},
+                known_[index].base.load()};
+      }
+    }
+    return {};
   }
 
   /// While one of these lives, no memory that reach() gave out is unmapped.
@@ -153,10 +171,11 @@ class fabric {
 
   /// Where an arena is in this process, mapping it if need be; null when it is gone or smaller
   /// than `needed`. What stands in it may be changed by its owner at any time. Under a visit.
-  std::byte* reach(std::uint32_t arena, std::uint64_t needed) noexcept {
-    if (arena >= arena_limit) return nullptr;
-    const std::uint32_t generation =
-        segment_->arenas[arena].generation.load(std::memory_order_acquire);
+  std::byte* reach(const arena_name& of, std::uint64_t needed) noexcept {
+    const auto [arena, generation] = of;
+    if (arena >= arena_limit ||
+        segment_->arenas[arena].generation.load(std::memory_order_acquire) != generation)
+      return nullptr;
     known_mapping& known = known_[arena];
     if (known.stamp.load(std::memory_order_acquire) == stamp_of(generation)) {
       std::byte* const base = known.base.load(std::memory_order_acquire);
@@ -174,6 +193,11 @@ class fabric {
     return fits ? known.base.load() : nullptr;
   }
 
+  /// The pid of the process with this owner number; 0 when it does not live.
+  std::uint32_t pid_of(std::uint32_t owner) noexcept {
+    return alive(owner) ? pids_[place_of(owner)].load(std::memory_order_relaxed) : 0;
+  }
+
   /// Whether the process with this owner number lives. The answer may be a millisecond old.
   bool alive(std::uint32_t owner) noexcept {
     if (owner == me_) return true;
@@ -182,9 +206,19 @@ class fabric {
     if (entry.owner.load(std::memory_order_acquire) != owner) return false;
     const std::int64_t now = coarse_now();
     std::atomic<std::int64_t>& seen = seen_[place_of(owner)];
-    if (now - seen.load(std::memory_order_relaxed) < 1'000'000) return true;
-    if (!alive_now(owner)) return false;
-    seen.store(now, std::memory_order_relaxed);
+    if (now - seen.load(std::memory_order_acquire) < 1'000'000) return true;
+    return alive_now(owner);
+  }
+
+  /// As alive(), but as it is now.
+  bool alive_now(std::uint32_t owner) noexcept {
+    if (owner == me_) return true;
+    if (owner == 0 || place_of(owner) >= process_limit) return false;
+    const process_entry& entry = segment_->processes[place_of(owner)];
+    const std::uint32_t pid = entry.pid.load(std::memory_order_relaxed);
+    if (!lives(entry) || entry.owner.load(std::memory_order_acquire) != owner) return false;
+    pids_[place_of(owner)].store(pid, std::memory_order_relaxed);
+    seen_[place_of(owner)].store(coarse_now(), std::memory_order_release);
     return true;
   }
 
@@ -196,13 +230,10 @@ class fabric {
     return lives(entry) && entry.owner.load(std::memory_order_acquire) == owner;
   }
 
-  /// Whether the process that claimed a slot, by its turn word, lives.
-  bool claimer_lives(std::uint64_t turn) noexcept {
-    const std::uint32_t place = (claimer_of(turn) & 0x7f) - 1;
-    if (place >= process_limit) return false;
-    const std::uint32_t owner = segment_->processes[place].owner.load(std::memory_order_acquire);
-    return claimer_tag(owner) == claimer_of(turn) && alive(owner);
-  }
+  /// Whether the process that claimed a slot, by its turn word, lives; as alive().
+  bool claimer_lives(std::uint64_t turn) noexcept { return alive(claimer(turn)); }
+  /// The same as alive_now().
+  bool claimer_lives_now(std::uint64_t turn) noexcept { return alive_now(claimer(turn)); }
 
   /// Nanoseconds of a clock that is cheap to read and a few milliseconds coarse.
   static std::int64_t coarse_now() noexcept {
@@ -220,6 +251,14 @@ class fabric {
 
   fabric() = default;
 
+  /// The owner number of the process that claimed a slot; 0 when it is on the fabric no more.
+  std::uint32_t claimer(std::uint64_t turn) const noexcept {
+    const std::uint32_t place = (claimer_of(turn) & 0x7f) - 1;
+    if (place >= process_limit) return 0;
+    const std::uint32_t owner = segment_->processes[place].owner.load(std::memory_order_acquire);
+    return claimer_tag(owner) == claimer_of(turn) ? owner : 0;
+  }
+
   result<void> enter() {
     if (!file_.mark_presence(F_RDLCK))
       return system_failure(errno, "cannot enter the fabric " + path());
@@ -227,9 +266,11 @@ class fabric {
       process_entry& entry = segment_->processes[place];
       if (entry.owner.load() != 0) continue;
       const auto pid = static_cast<std::uint32_t>(::getpid());
+      const std::uint64_t since = started(pid);
       entry.pid.store(pid);
-      entry.started.store(started(pid));
-      me_ = (entry.taken.fetch_add(1) + 1) << 8 | (place + 1);
+      entry.started.store(since);
+      me_ = (segment_->places_taken[place].fetch_add(1) + 1) << 8 | (place + 1);
+      entry.seal.store(seal_of(me_, pid, since));
       entry.owner.store(me_, std::memory_order_release);
       return success();
     }
@@ -341,6 +382,7 @@ class fabric {
   std::vector<mapping> retired_;
   std::atomic<std::uint32_t> visitors_{0};
   std::array<std::atomic<std::int64_t>, process_limit> seen_{};
+  std::array<std::atomic<std::uint32_t>, process_limit> pids_{};  ///< as they were seen
 };
 
 }  // namespace verbena::soft

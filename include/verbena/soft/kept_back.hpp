@@ -12,9 +12,8 @@ namespace verbena::soft {
 
 /// The position of the first completion that is not there yet.
 inline std::uint64_t first_missing(const completion_queue& queue) noexcept {
-  const std::uint64_t mask = queue.entry->mask.load(std::memory_order_relaxed);
   for (std::uint64_t at = queue.head;; ++at) {
-    const std::uint64_t turn = queue.ring[at & mask].turn.load(std::memory_order_acquire);
+    const std::uint64_t turn = queue.ring[at & queue.mask].turn.load(std::memory_order_acquire);
     if (position_of(turn) != at || what_of(turn) != full) return at;
   }
 }

@@ -7,13 +7,16 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <verbena/soft/seal.hpp>
+
 /// What stands in the shared segment of a fabric: fixed tables, everything addressed by index.
 /// Whoever reads a shared word copies it once and checks the copy. Words that more than one
-/// process writes are atomics; the rest belongs to the process that owns the entry.
+/// process writes are atomics; the rest belongs to the process that owns the entry. Entries that
+/// lead to memory are sealed: what does not match its seal is taken for gone.
 namespace verbena::soft {
 
 inline constexpr std::uint64_t segment_magic = 0x736f6674'766265ULL;
-inline constexpr std::uint32_t segment_version = 2;
+inline constexpr std::uint32_t segment_version = 3;
 
 inline constexpr std::uint32_t process_limit = 64;
 inline constexpr std::uint32_t queue_pair_limit = 4096;
@@ -29,17 +32,21 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 /// has been taken together, is never used again, so what a dead process left is known by it.
 struct process_entry {
   std::atomic<std::uint32_t> owner;  ///< 0 free; else taken << 8 | place + 1
-  std::atomic<std::uint32_t> taken;
   std::atomic<std::uint32_t> pid;
   std::atomic<std::uint64_t> started;  ///< by /proc/PID/stat: tells a reused pid apart
+  std::atomic<std::uint64_t> seal;
 };
 
 /// Memory that other processes can map: a file of its own beside the segment.
 struct arena_entry {
   std::atomic<std::uint32_t> owner;
   std::atomic<std::uint32_t> generation;
-  std::atomic<std::uint64_t> base;  ///< where its owner has it
-  std::atomic<std::uint64_t> length;
+};
+
+/// Which arena, as what leads to it says.
+struct arena_name {
+  std::uint32_t index = none;
+  std::uint32_t generation = 0;
 };
 
 /// A memory region. Its keys carry the place and the low bits of the generation.
@@ -51,6 +58,18 @@ struct region_entry {
   std::atomic<std::uint64_t> base;
   std::atomic<std::uint64_t> length;
   std::atomic<std::uint32_t> arena;  ///< none: other memory, reached through its process
+  std::atomic<std::uint32_t> arena_generation;
+  std::atomic<std::uint64_t> offset;  ///< in the arena
+  std::atomic<std::uint64_t> seal;
+};
+
+/// Where a queue's ring lies; sealed. The ring is in an arena of the owner's.
+struct ring_place {
+  std::atomic<std::uint32_t> arena;
+  std::atomic<std::uint32_t> arena_generation;
+  std::atomic<std::uint32_t> mask;    ///< slots less one
+  std::atomic<std::uint32_t> stride;  ///< bytes from slot to slot
+  std::atomic<std::uint64_t> seal;
 };
 
 /// One completion as it waits to be polled. `turn` tells whose the slot is: the position, the
@@ -94,12 +113,11 @@ constexpr std::uint64_t position_of(std::uint64_t word) noexcept { return word >
 constexpr std::uint32_t claimer_of(std::uint64_t word) noexcept { return (word >> 2) & 0x3fff; }
 constexpr turn what_of(std::uint64_t word) noexcept { return static_cast<turn>(word & 3); }
 
-/// The shared part of a completion queue. Its ring is in an arena of the owner's.
+/// The shared part of a completion queue.
 struct alignas(64) completion_queue_entry {
   std::atomic<std::uint32_t> owner;
   std::atomic<std::uint32_t> generation;
-  std::atomic<std::uint32_t> arena;
-  std::atomic<std::uint32_t> mask;   ///< slots less one
+  ring_place ring;
   std::atomic<std::uint32_t> limit;  ///< completions it holds before it overruns
   std::atomic<std::uint32_t> armed;  ///< see arming
   std::atomic<std::uint32_t> failed;
@@ -120,16 +138,20 @@ struct receive_slot {
   std::atomic<std::uint64_t> turn;
   std::uint64_t wr_id;
   std::uint32_t pieces;
-  std::atomic<std::uint32_t> queue_pair;  ///< that it has been taken for
+  std::atomic<std::uint32_t> queue_pair;  ///< that it has been taken for; 0 until that is known
+  std::atomic<std::uint64_t> told;        ///< where its completion is; see make_told
 };
+
+/// Completion queue 16 bits | place in it, plus 1. 0 for nowhere.
+constexpr std::uint64_t make_told(std::uint32_t queue, std::uint64_t place) noexcept {
+  return std::uint64_t{queue} << 48 | (place + 1);
+}
 
 /// A receive queue, of a queue pair or shared (SRQ).
 struct alignas(64) receive_queue_entry {
   std::atomic<std::uint32_t> owner;
   std::atomic<std::uint32_t> generation;
-  std::atomic<std::uint32_t> arena;
-  std::atomic<std::uint32_t> mask;
-  std::atomic<std::uint32_t> stride;  ///< bytes from slot to slot
+  ring_place ring;
   std::atomic<std::uint32_t> domain;
   std::atomic<std::uint32_t> limit;    ///< SRQ limit, 0 not armed
   std::atomic<std::uint32_t> reached;  ///< the limit has been, and the owner not told yet
@@ -162,6 +184,7 @@ struct segment {
   std::uint32_t version;
   std::uint32_t size;
   std::atomic<std::uint32_t> next_generation;
+  std::array<std::atomic<std::uint32_t>, process_limit> places_taken;  ///< how often, each
   std::array<process_entry, process_limit> processes;
   std::array<arena_entry, arena_limit> arenas;
   std::array<region_entry, region_limit> regions;

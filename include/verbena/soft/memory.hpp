@@ -29,12 +29,18 @@ struct region_view {
   std::uint32_t access;
   std::uint64_t base;
   std::uint64_t length;
-  std::uint32_t arena;
+  arena_name arena;
+  std::uint64_t offset;  ///< in the arena
 
   bool holds(std::uint64_t address, std::uint64_t bytes) const noexcept {
     return address >= base && bytes <= length && address - base <= length - bytes;
   }
 };
+
+inline std::uint64_t seal_of(const region_view& of, std::uint32_t generation) noexcept {
+  return seal_of(of.owner, generation, of.domain, of.access, of.base, of.length, of.arena.index,
+                 of.arena.generation, of.offset);
+}
 
 /// The region of a key if it is alive now.
 inline std::optional<region_view> find(const region_entry* table, std::uint32_t key,
@@ -44,9 +50,14 @@ inline std::optional<region_view> find(const region_entry* table, std::uint32_t 
   const region_entry& entry = table[place];
   const std::uint32_t generation = entry.generation.load(std::memory_order_seq_cst);
   if (generation % 2 == 0 || (generation & 0xff) != (key & 0xff)) return {};
-  const region_view view{entry.owner.load(), entry.domain.load(), entry.access.load(),
-                         entry.base.load(),  entry.length.load(), entry.arena.load()};
-  if (entry.generation.load(std::memory_order_seq_cst) != generation) return {};
+  const region_view view{entry.owner.load(),  entry.domain.load(),
+                         entry.access.load(), entry.base.load(),
+                         entry.length.load(), {entry.arena.load(), entry.arena_generation.load()},
+                         entry.offset.load()};
+  if (entry.seal.load() != seal_of(view, generation) ||
+      entry.generation.load(std::memory_order_seq_cst) != generation) {
+    return {};
+  }
   return view;
 }
 
@@ -82,14 +93,9 @@ inline std::byte* map(context& here, const region_view& of, std::uint64_t addres
                       std::uint64_t length) noexcept {
   fabric& on = *here.fabric;
   if (of.owner == on.me()) return reinterpret_cast<std::byte*>(address);
-  if (of.arena >= arena_limit) return nullptr;
-  const arena_entry& arena = on.shared().arenas[of.arena];
-  const std::uint64_t base = arena.base.load();
-  if (arena.owner.load() != of.owner || address < base) return nullptr;
-  std::byte* const mapped = address - base > (std::uint64_t{1} << 48)
-                                ? nullptr
-                                : on.reach(of.arena, address - base + length);
-  return mapped == nullptr ? nullptr : mapped + (address - base);
+  const std::uint64_t at = of.offset + (address - of.base);
+  std::byte* const mapped = on.reach(of.arena, at + length);
+  return mapped == nullptr ? nullptr : mapped + at;
 }
 
 /// Copies between this process's memory and a part of a region, in either direction.
@@ -101,9 +107,8 @@ inline reached transfer(context& here, const region_view& of, std::uint64_t addr
     outward ? copy_bytes(mapped, local, length) : copy_bytes(local, mapped, length);
     return reached::yes;
   }
-  const std::uint32_t place = place_of(of.owner);
-  if (place >= process_limit || !on.alive(of.owner)) return reached::gone;
-  const auto pid = static_cast<pid_t>(on.shared().processes[place].pid.load());
+  const auto pid = static_cast<pid_t>(on.pid_of(of.owner));
+  if (pid == 0) return reached::gone;
   std::size_t done = 0;
   while (done < length) {
     iovec mine{local + done, length - done};
@@ -114,6 +119,7 @@ inline reached transfer(context& here, const region_view& of, std::uint64_t addr
       done += static_cast<std::size_t>(moved);
       continue;
     }
+    if (moved < 0 && errno == ESRCH) return reached::gone;
     if (moved < 0 && errno == EPERM) {
       static std::atomic<bool> said{false};
       if (!said.exchange(true)) {
@@ -123,9 +129,8 @@ inline reached transfer(context& here, const region_view& of, std::uint64_t addr
                      "memory that the software device allocated, or allow ptrace between the two\n",
                      static_cast<int>(pid));
       }
-      return reached::forbidden;
     }
-    return reached::gone;
+    return reached::forbidden;
   }
   return reached::yes;
 }

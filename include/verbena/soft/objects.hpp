@@ -66,8 +66,9 @@ struct completion_queue {
   ibv_cq native{};
   completion_queue_entry* entry = nullptr;
   std::uint32_t index = 0;
-  std::uint32_t arena = none;
+  arena_name arena;
   completion_slot* ring = nullptr;
+  std::uint64_t mask = 0;
   std::uint64_t head = 0;
   std::mutex mutex;  ///< guards polling and the list
   std::vector<queue_pair*> attached;
@@ -103,8 +104,9 @@ struct channel {
 struct receive_queue {
   receive_queue_entry* entry = nullptr;
   std::uint32_t index = 0;
-  std::uint32_t arena = none;
+  arena_name arena;
   std::byte* slots = nullptr;
+  std::uint64_t mask = 0;
   std::uint32_t depth = 0;
   std::uint32_t max_pieces = 0;
   std::uint32_t stride = 0;
@@ -112,8 +114,7 @@ struct receive_queue {
   std::mutex mutex;
 
   receive_slot& slot(std::uint64_t position) const noexcept {
-    return *reinterpret_cast<receive_slot*>(
-        slots + (position & (entry->mask.load(std::memory_order_relaxed))) * stride);
+    return *reinterpret_cast<receive_slot*>(slots + (position & mask) * stride);
   }
 };
 
@@ -135,6 +136,12 @@ struct address_handle {
     return *reinterpret_cast<const address_handle*>(native);
   }
 };
+
+/// The state of a queue pair of any process; what is none counts as ERR.
+inline ibv_qp_state state_of(const queue_pair_entry& of) noexcept {
+  const std::uint32_t state = of.state.load(std::memory_order_acquire);
+  return state > IBV_QPS_ERR ? IBV_QPS_ERR : static_cast<ibv_qp_state>(state);
+}
 
 /// One send request as it waits for its turn.
 struct send_request {

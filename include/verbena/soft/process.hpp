@@ -44,6 +44,7 @@ inline bool lives(const process_entry& entry) noexcept {
   if (owner == 0) return false;
   const std::uint32_t pid = entry.pid.load(std::memory_order_relaxed);
   const std::uint64_t since = entry.started.load(std::memory_order_relaxed);
+  if (entry.seal.load(std::memory_order_relaxed) != seal_of(owner, pid, since)) return false;
   if (pid == static_cast<std::uint32_t>(::getpid())) return true;
   return since != 0 && started(pid) == since;
 }

@@ -27,26 +27,25 @@ inline result<void> open_receive_queue(context& here, receive_queue& into, std::
   }
   into.entry = entry;
   into.index = static_cast<std::uint32_t>(entry - here.fabric->shared().receive_queues.data());
-  into.arena = memory.value().first;
-  into.slots = memory.value().second;
+  into.arena = memory.value().name;
+  into.slots = memory.value().base;
+  into.mask = slots - 1;
   into.depth = depth;
   into.max_pieces = pieces;
-  entry->mask = slots - 1;
-  entry->stride = into.stride;
   entry->domain = domain;
   entry->limit = 0;
   entry->posted = 0;
   entry->taken = 0;
   entry->searched = 0;
   for (std::uint32_t i = 0; i < slots; ++i) into.slot(i).turn = make_turn(i, 0, vacant);
-  entry->arena.store(into.arena, std::memory_order_release);
+  seal(entry->ring, here.fabric->me(), into.arena, into.mask, into.stride);
   return success();
 }
 
 inline void close_receive_queue(context& here, receive_queue& of) {
   if (of.entry == nullptr) return;
   of.entry->generation.fetch_add(1);
-  of.entry->arena = none;
+  of.entry->ring.seal = 0;
   here.fabric->release(of.arena);
   of.entry->owner.store(0, std::memory_order_release);
   of.entry = nullptr;
@@ -149,7 +148,7 @@ inline int move_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
   context& here = context::of(native->context);
   {
     const std::scoped_lock held{of.mutex};
-    const auto from = static_cast<ibv_qp_state>(of.entry->state.load());
+    const auto from = state_of(*of.entry);
     const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? with->qp_state : from;
     if ((mask & IBV_QP_CUR_STATE) != 0 && with->cur_qp_state != from) return EINVAL;
     if (const int number = check_transition(of.type, from, to, mask); number != 0) return number;
@@ -230,7 +229,7 @@ inline int query_qp(ibv_qp* native, ibv_qp_attr* into, int, ibv_qp_init_attr* ma
   queue_pair& of = queue_pair::of(native);
   const std::scoped_lock held{of.mutex};
   *into = of.attributes;
-  into->qp_state = into->cur_qp_state = static_cast<ibv_qp_state>(of.entry->state.load());
+  into->qp_state = into->cur_qp_state = state_of(*of.entry);
   into->cap = of.granted;
   native->state = into->qp_state;
   *made = {};
@@ -244,24 +243,20 @@ inline int query_qp(ibv_qp* native, ibv_qp_attr* into, int, ibv_qp_init_attr* ma
   return 0;
 }
 
+/// EBUSY where a peer that is writing into its receives does not end: it is in RESET then, and can
+/// be destroyed later.
 inline int destroy_qp(ibv_qp* native) {
   queue_pair& of = queue_pair::of(native);
   context& here = context::of(native->context);
+  of.entry->state.store(IBV_QPS_RESET, std::memory_order_seq_cst);
+  of.entry->number = 0;
+  if (!visitors_leave(here)) return EBUSY;
   for (completion_queue* each : {of.send_queue, of.receive_completions}) {
     const std::scoped_lock held{each->mutex};
     std::erase(each->attached, &of);
   }
   here.queue_pairs[of.index].store(nullptr, std::memory_order_release);
-  of.entry->state.store(IBV_QPS_RESET, std::memory_order_seq_cst);
-  of.entry->number = 0;
   if (of.waits) of.send_queue->blocked.fetch_sub(1);
-  // A peer that is still writing into the receive queue finishes first.
-  for (const queue_pair_entry& each : here.fabric->shared().queue_pairs) {
-    while (each.visiting.load(std::memory_order_seq_cst) == here.fabric->me() &&
-           here.fabric->alive(each.owner.load())) {
-      std::this_thread::yield();
-    }
-  }
   close_receive_queue(here, of.receives);
   if (of.shared_receives != nullptr) --of.shared_receives->users;
   of.entry->owner.store(0, std::memory_order_release);

@@ -45,8 +45,7 @@ class requester {
   void run() {
     while (pair_.started != pair_.posted) {
       send_request& request = pair_.requests[pair_.started % pair_.requests.size()];
-      const auto state =
-          static_cast<ibv_qp_state>(pair_.entry->state.load(std::memory_order_acquire));
+      const ibv_qp_state state = state_of(*pair_.entry);
       if (state == IBV_QPS_ERR || state == IBV_QPS_SQE) {
         finish(request, {outcome::done, IBV_WC_WR_FLUSH_ERR, 0});
         continue;
@@ -72,14 +71,15 @@ class requester {
 
   /// After the move to ERR: what is still posted to receive completes as flushed.
   void flush_receives() {
-    if (pair_.receives_flushed || pair_.entry->state.load() != IBV_QPS_ERR) return;
+    if (pair_.receives_flushed || state_of(*pair_.entry) != IBV_QPS_ERR) return;
     pair_.receives_flushed = true;
-    drop_receives(true);
+    if (!drop_receives(true)) pair_.receives_flushed = false;  // looked at again later
     if (pair_.shared_receives != nullptr) wake(here_, here_.fabric->me(), async_number);
   }
 
-  /// Takes back everything posted to the queue pair's own receive queue.
-  void drop_receives(bool complete_them) {
+  /// Takes back everything posted to the queue pair's own receive queue; false where a peer that
+  /// lives still holds one.
+  bool drop_receives(bool complete_them) {
     const fabric::visit guard{on_};
     while (pair_.receives.entry != nullptr) {
       receive_.turn = nullptr;
@@ -90,7 +90,7 @@ class requester {
     }
     receive_queue& from =
         pair_.shared_receives == nullptr ? pair_.receives : pair_.shared_receives->queue;
-    drop_abandoned(from, complete_them);
+    return drop_abandoned(from, complete_them);
   }
 
  private:
@@ -101,22 +101,39 @@ class requester {
   }
 
   /// Receives that a peer took for this queue pair before it died.
-  void drop_abandoned(receive_queue& from, bool complete_them) {
-    const std::uint64_t mask = from.entry->mask.load(std::memory_order_relaxed);
-    for (std::uint64_t at = 0; at <= mask; ++at) {
+  bool drop_abandoned(receive_queue& from, bool complete_them) {
+    bool all = true;
+    for (std::uint64_t at = 0; at <= from.mask; ++at) {
       receive_slot& slot = from.slot(at);
       const std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
-      if (what_of(turn) != claimed || slot.queue_pair.load(std::memory_order_acquire) != number())
-        continue;
-      const std::uint64_t wr_id = slot.wr_id;
-      std::uint64_t expected = turn;
-      if (on_.claimer_lives(turn) ||
-          !slot.turn.compare_exchange_strong(expected,
-                                             make_turn(position_of(turn) + mask + 1, 0, vacant))) {
+      const std::uint32_t taken_for = slot.queue_pair.load(std::memory_order_acquire);
+      if (what_of(turn) != claimed || (taken_for != number() && taken_for != 0)) continue;
+      if (on_.claimer_lives_now(turn)) {
+        all = all && taken_for != number();
         continue;
       }
-      if (complete_them) tell_flushed(wr_id);
+      const std::uint64_t wr_id = slot.wr_id;
+      const bool came = has_been_told(slot);
+      std::uint64_t expected = turn;
+      if (!slot.turn.compare_exchange_strong(
+              expected, make_turn(position_of(turn) + from.mask + 1, 0, vacant))) {
+        all = false;  // taken over, or posted again
+        continue;
+      }
+      if (complete_them && !came) tell_flushed(wr_id);
     }
+    return all;
+  }
+
+  /// Whether the completion of a receive has come, though its taker has not given it back.
+  bool has_been_told(const receive_slot& of) const noexcept {
+    if (has_been_seen(on_.shared(), of)) return true;
+    const completion_queue& in = *pair_.receive_completions;
+    const std::uint64_t word = of.told.load(std::memory_order_acquire);
+    const std::uint64_t place = (word & ((std::uint64_t{1} << 48) - 1)) - 1;
+    const std::uint64_t turn = in.ring[place & in.mask].turn.load(std::memory_order_acquire);
+    return word == make_told(in.index, place) && position_of(turn) == place &&
+           what_of(turn) == full;
   }
 
   struct piece {
@@ -359,7 +376,7 @@ class requester {
       case taking::too_short:
         if (!reliable) return {};
         tell_receive(peer.completion_queue.load(), peer.number.load(), receive_.wr_id,
-                     IBV_WC_LOC_LEN_ERR, {});
+                     IBV_WC_LOC_LEN_ERR, {}, receive_.told);
         receive_.finish();
         return refused(peer, IBV_WC_REM_INV_REQ_ERR);
       case taking::got: break;
@@ -372,7 +389,7 @@ class requester {
         told failed;
         failed.why = why_;
         tell_receive(peer.completion_queue.load(), peer.number.load(), receive_.wr_id, status,
-                     failed);
+                     failed, receive_.told);
         receive_.finish();
         if (!reliable) return {};
         outcome ended = refused(peer, IBV_WC_REM_OP_ERR);
@@ -380,10 +397,10 @@ class requester {
         return ended;
       }
     }
-    // The slot goes back first: whoever sees the completion may post again.
-    receive_.finish();
+    // Whoever dies here leaves a receive that says whether it has been told of.
     tell_receive(peer.completion_queue.load(), peer.number.load(), receive_.wr_id, IBV_WC_SUCCESS,
-                 what);
+                 what, receive_.told);
+    receive_.finish();
     return {};
   }
 
@@ -442,7 +459,8 @@ class requester {
   }
 
   void tell_receive(std::uint32_t queue, std::uint32_t number, std::uint64_t wr_id,
-                    ibv_wc_status status, const told& of) {
+                    ibv_wc_status status, const told& of,
+                    std::atomic<std::uint64_t>* receive = nullptr) {
     completion what;
     what.wr_id = wr_id;
     what.status = status;
@@ -454,6 +472,7 @@ class requester {
     what.flags = of.flags;
     what.solicited = of.solicited;
     what.why = of.why;
+    what.told = receive;
     complete(here_, queue, what);
   }
 
@@ -542,7 +561,7 @@ class requester {
     if (!region) return refused(peer, IBV_WC_REM_ACCESS_ERR);
     std::byte* const mapped = map(here_, *region, request.remote_address, 8);
     if (mapped == nullptr) {
-      if (region->arena < arena_limit) return reach_failed(reached::gone);
+      if (region->arena.index < arena_limit) return reach_failed(reached::gone);
       outcome ended = refused(peer, IBV_WC_REM_OP_ERR);
       ended.why = cause::atomic_not_shared;
       return ended;

@@ -8,15 +8,16 @@ namespace soft = verbena::soft;
 namespace {
 
 /// Takes the next receive of the queue pair of that number, as a sender does before it writes.
-void take(const side& on, std::uint32_t number) {
+soft::taking take(const side& on, std::uint32_t number, soft::taken_receive& into) {
   context& here = context::of(on.native);
   soft::segment& shared = here.fabric->shared();
   const soft::queue_pair_entry& pair = shared.queue_pairs[number % soft::queue_pair_limit];
   const soft::fabric::visit guard{*here.fabric};
+  return soft::take_receive(here, shared.receive_queues[pair.receive_queue], number, 0, true, into);
+}
+void take(const side& on, std::uint32_t number) {
   soft::taken_receive taken;
-  if (soft::take_receive(here, shared.receive_queues[pair.receive_queue], number, 0, true, taken) !=
-      soft::taking::got)
-    ::_exit(3);
+  if (take(on, number, taken) != soft::taking::got) ::_exit(3);
 }
 
 /// A process that has taken a receive and is then killed.
@@ -72,6 +73,23 @@ TEST_CASE("soft: a datagram receive that a dead process had taken", "[soft]") {
 TEST_CASE("soft: a shared receive that a dead process had taken", "[soft]") {
   const std::string fabric = fabric_name();
   child first{taker(fabric)};
+  child teller{[&fabric](child& parent) {
+    const auto number = static_cast<std::uint32_t>(parent.hear());
+    const side on{fabric};
+    context& by = context::of(on.native);
+    const soft::fabric::visit guard{*by.fabric};
+    soft::taken_receive taken;
+    if (take(on, number, taken) != soft::taking::got) ::_exit(3);
+    soft::completion what;
+    what.wr_id = taken.wr_id;
+    what.opcode = IBV_WC_RECV;
+    what.queue_pair = number;
+    what.told = taken.told;
+    const auto& pairs = by.fabric->shared().queue_pairs;
+    soft::complete(by, pairs[number % soft::queue_pair_limit].completion_queue, what);
+    parent.say(1);
+    parent.hear();
+  }};
   side here{fabric};
   ibv_srq_init_attr asked{};
   asked.attr = {2, 1, 0};
@@ -106,6 +124,21 @@ TEST_CASE("soft: a shared receive that a dead process had taken", "[soft]") {
       CHECK(status_of(one.receives, 1) == IBV_WC_SUCCESS);
       CHECK(here.word(64) == 11);
     }
+    SECTION("is its owner's once it has been told of") {
+      take_and_die(teller, one.pair->qp_num);
+      soft::taken_receive taken;
+      CHECK(take(there, one.pair->qp_num, taken) == soft::taking::empty);
+      REQUIRE(receive(2) == 0);
+      CHECK(receive(3) == ENOMEM);  // not before its completion has been polled
+      CHECK(status_of(one.receives, 1) == IBV_WC_SUCCESS);
+      CHECK(receive(3) == 0);
+      send(12);
+      send(13);
+      CHECK(status_of(one.receives, 2) == IBV_WC_SUCCESS);
+      CHECK(status_of(one.receives, 3) == IBV_WC_SUCCESS);
+      CHECK(here.word(128) == 12);
+      CHECK(here.word(192) == 13);
+    }
     SECTION("does not keep its owner from posting") {
       REQUIRE(receive(2) == 0);
       take_and_die(first, one.pair->qp_num);
@@ -134,7 +167,8 @@ TEST_CASE("soft: a completion that a process in the place of a dead one did not 
     soft::fabric& shared = *context::of(on.native).fabric;
     soft::completion_queue_entry& queue = shared.shared().completion_queues[index];
     const soft::fabric::visit guard{shared};
-    auto* const ring = reinterpret_cast<soft::completion_slot*>(shared.reach(queue.arena, 64));
+    auto* const ring =
+        reinterpret_cast<soft::completion_slot*>(soft::look(shared, queue.ring, queue.owner).base);
     ring[0].turn = soft::make_turn(0, shared.me(), soft::claimed);
     queue.tail = 1;
     parent.say(1);
