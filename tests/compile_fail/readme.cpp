@@ -7,15 +7,14 @@
 #include <verbena/verbena.hpp>
 
 namespace vb = verbena;
-using namespace std::chrono_literals;
 
 // What README.md says does not compile; tests/readme compares the two.
 void use(vb::connection<>& link, const vb::registration<const char, vb::rights::local_read>& text) {
 #ifndef FIXED
   auto shown = link.peer<char, vb::remote_readable>();
-  if (link.post(vb::write(text, shown))) link.wait(1s);
+  if (link.post(vb::write(text, shown))) link.wait(std::chrono::seconds{1});
 #else
   auto shown = link.peer<char, vb::remote_writable>();
-  if (link.post(vb::write(text, shown))) link.wait(1s);
+  if (link.post(vb::write(text, shown))) link.wait(std::chrono::seconds{1});
 #endif
 }

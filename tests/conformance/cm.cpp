@@ -547,6 +547,23 @@ TEST_CASE("FC-22 a receive fills its memory though the buffer is gone", "[cm]") 
   second.close().value();
 }
 
+TEST_CASE("cm: accepting and rejecting with what was moved from is refused", "[cm]") {
+  VERBENA_DEVICE_OR_SKIP(device);
+  auto port = quiet_link::listener::open(device, {host(), 0}).value();
+  auto client = std::async(std::launch::async, [&] {
+    return quiet_end::open(device).value().connect(port.address(), soon);
+  });
+  auto request = port.next(soon).value();
+  auto here = quiet_end::open(device).value();
+  const auto elsewhere = std::move(here);
+  CHECK(std::move(request).accept(std::move(here), soon).error() == vb::errc::moved_from);
+  REQUIRE(std::move(request).reject());
+  CHECK(std::move(request).reject().error() == vb::errc::moved_from);
+  auto other = quiet_end::open(device).value();
+  CHECK(std::move(request).accept(std::move(other), soon).error() == vb::errc::moved_from);
+  CHECK(client.get().error() == vb::errc::rejected);
+}
+
 TEST_CASE("cm: closing at once, twice, and after the peer", "[cm]") {
   VERBENA_DEVICE_OR_SKIP(device);
   for (int i = 0; i < 10; ++i) {

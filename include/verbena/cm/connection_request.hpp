@@ -39,11 +39,12 @@ class basic_connection_request {
   /// receive ends the connection: post receives on `here` before. On an error the endpoint is gone
   /// and the peer rejected. Errors: errc::timed_out, errc::mismatch where the endpoint is on
   /// another device, errc::disconnected and errc::rejected where the peer has gone meanwhile,
-  /// errno.
+  /// errc::moved_from, errno.
   template <class... Regions>
   [[nodiscard]] auto accept(endpoint_type&& here, std::chrono::nanoseconds timeout,
                             const Regions&... offered) && {
-    const int stop = here.attached().queue()->waiter().stop_descriptor();
+    const bool made = here.native_handle() != nullptr;
+    const int stop = made ? here.attached().queue()->waiter().stop_descriptor() : -1;
     return errors::deliver(std::move(*this).accept_by(
         deadline_after(timeout), stop, std::move(here), private_data::offer(offered...)));
   }
@@ -60,6 +61,9 @@ class basic_connection_request {
 
   result<basic_connection<Policies>> accept_by(clock::time_point deadline, int stop,
                                                endpoint_type here, const region_list& offered) && {
+    if (here.native_handle() == nullptr)
+      return error{errc::moved_from, "accepting with an endpoint"};
+    if (id_.native_handle() == nullptr) return error{errc::moved_from, "accepting a request"};
     auto held = std::move(here).release();
     verbs::cm_id id = std::move(id_);
     if (const auto answered = answer(id, *held, deadline, stop, offered); !answered) {
@@ -93,6 +97,7 @@ class basic_connection_request {
   }
 
   result<void> reject_with(std::span<const std::byte> reason) {
+    if (id_.native_handle() == nullptr) return error{errc::moved_from, "rejecting a request"};
     const verbs::cm_id id = std::move(id_);
     return refusal{reason}.send(id);
   }
