@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+// needs exceptions
 // A process on a fabric is stopped before any of its instructions, and killed there.
 #include <sched.h>
 #include <signal.h>
