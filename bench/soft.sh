@@ -111,7 +111,7 @@ ratio() {
     verdict=", target $3 $4: $(awk -v is="$middle" -v bound="$4" -v how="$3" \
       'BEGIN { print ((how == "<=" ? is <= bound : is >= bound) ? "holds" : "missed") }')"
   fi
-  printf '%s: %.2f (%.2f to %.2f)%s\n' "$5" "$middle" "$least" "$largest" "$verdict"
+  printf '%s: %.3f (%.3f to %.3f)%s\n' "$5" "$middle" "$least" "$largest" "$verdict"
 }
 echo "Ratios:"
 ratio send ucx '<=' 0.5 "8-byte send/receive, to UCX tag_lat"
