@@ -192,7 +192,7 @@ inline int move_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
     of.entry->reads_answered = of.attributes.max_dest_rd_atomic;
     if (to == IBV_QPS_RESET) {
       of.entry->state.store(to);
-      requester{here, of}.drop_receives(false);
+      flush{here, of}.drop_receives(false);
       of.posted = of.started = 0;
       of.retired = 0;
       of.again_at = 0;

@@ -10,24 +10,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
+#include <optional>
+#include <vector>
 
+#include <verbena/soft/arrival.hpp>
 #include <verbena/soft/complete.hpp>
+#include <verbena/soft/flush.hpp>
 #include <verbena/soft/memory.hpp>
 #include <verbena/soft/receive.hpp>
 #include <verbena/soft/sleep.hpp>
+#include <verbena/verbs/timers.hpp>
 
 /// Carrying out send requests: the side that posts, polls or waits does the work of both ends.
 /// Everything here runs under the queue pair's mutex.
 namespace verbena::soft {
-
-inline std::int64_t rnr_delay_ns(std::uint32_t code) noexcept {
-  constexpr std::array<std::uint32_t, 32> hundredths{
-      65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
-      48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
-      2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
-  return std::int64_t{hundredths[code & 31]} * 10'000;
-}
 
 /// How carrying out a request ended.
 struct outcome {
@@ -66,90 +62,14 @@ class requester {
       }
     }
     wait(false);
-    flush_receives();
-  }
-
-  /// After the move to ERR: what is still posted to receive completes as flushed.
-  void flush_receives() {
-    if (pair_.receives_flushed || state_of(*pair_.entry) != IBV_QPS_ERR) return;
-    pair_.receives_flushed = true;
-    if (!drop_receives(true)) pair_.receives_flushed = false;  // looked at again later
-    if (pair_.shared_receives != nullptr) wake(here_, here_.fabric->me(), async_number);
-  }
-
-  /// Takes back everything posted to the queue pair's own receive queue; false where a peer that
-  /// lives still holds one.
-  bool drop_receives(bool complete_them) {
-    const fabric::visit guard{on_};
-    while (pair_.receives.entry != nullptr) {
-      receive_.turn = nullptr;
-      take_receive(here_, *pair_.receives.entry, number(), 0, true, receive_);
-      if (receive_.turn == nullptr) break;
-      if (complete_them) tell_flushed(receive_.wr_id);
-      receive_.finish();
-    }
-    receive_queue& from =
-        pair_.shared_receives == nullptr ? pair_.receives : pair_.shared_receives->queue;
-    return drop_abandoned(from, complete_them);
+    flush{here_, pair_}.receives();
   }
 
  private:
-  std::uint32_t number() const noexcept { return pair_.native.qp_base.qp_num; }
-
-  void tell_flushed(std::uint64_t wr_id) {
-    tell_receive(pair_.receive_completions->index, number(), wr_id, IBV_WC_WR_FLUSH_ERR, {});
-  }
-
-  /// Receives that a peer took for this queue pair before it died.
-  bool drop_abandoned(receive_queue& from, bool complete_them) {
-    bool all = true;
-    for (std::uint64_t at = 0; at <= from.mask; ++at) {
-      receive_slot& slot = from.slot(at);
-      const std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
-      const std::uint32_t taken_for = slot.queue_pair.load(std::memory_order_acquire);
-      if (what_of(turn) != claimed || (taken_for != number() && taken_for != 0)) continue;
-      if (on_.claimer_lives_now(turn)) {
-        all = all && taken_for != number();
-        continue;
-      }
-      const std::uint64_t wr_id = slot.wr_id;
-      const bool came = has_been_told(slot);
-      std::uint64_t expected = turn;
-      if (!slot.turn.compare_exchange_strong(
-              expected, make_turn(position_of(turn) + from.mask + 1, 0, vacant))) {
-        all = false;  // taken over, or posted again
-        continue;
-      }
-      if (complete_them && !came) tell_flushed(wr_id);
-    }
-    return all;
-  }
-
-  /// Whether the completion of a receive has come, though its taker has not given it back.
-  bool has_been_told(const receive_slot& of) const noexcept {
-    if (has_been_seen(on_.shared(), of)) return true;
-    const completion_queue& in = *pair_.receive_completions;
-    const std::uint64_t word = of.told.load(std::memory_order_acquire);
-    const std::uint64_t place = (word & ((std::uint64_t{1} << 48) - 1)) - 1;
-    const std::uint64_t turn = in.ring[place & in.mask].turn.load(std::memory_order_acquire);
-    return word == make_told(in.index, place) && position_of(turn) == place &&
-           what_of(turn) == full;
-  }
-
   struct piece {
     std::byte* data;
     std::size_t length;
   };
-  struct told {
-    ibv_wc_opcode opcode = IBV_WC_RECV;
-    std::uint32_t bytes = 0;
-    std::uint32_t immediate = 0;
-    std::uint32_t source = 0;
-    std::uint32_t flags = 0;
-    bool solicited = false;
-    cause why = cause::unsaid;
-  };
-
   void wait(bool waits) noexcept {
     if (waits && pair_.send_queue->native.channel != nullptr)
       set_timer(channel::of(pair_.send_queue->native.channel), pair_.again_at);
@@ -163,7 +83,7 @@ class requester {
     if (not_ready) {
       if (pair_.attributes.rnr_retry != 7 && pair_.not_ready_tries++ >= pair_.attributes.rnr_retry)
         return false;
-      pair_.again_at = now_ns() + rnr_delay_ns(not_ready_code_);
+      pair_.again_at = now_ns() + verbs::rnr_delay(not_ready_code_).count();
       return true;
     }
     if (pair_.attributes.timeout == 0) {  // no limit: ask now and then
@@ -340,7 +260,7 @@ class requester {
   outcome send(const send_request& request, queue_pair_entry& peer, std::uint32_t owner) {
     const bool datagram = pair_.type == IBV_QPT_UD;
     if (datagram && peer.qkey.load() != qkey_of(request)) return {};
-    told what;
+    arrival what;
     what.bytes = static_cast<std::uint32_t>(length());
     if (request.opcode == IBV_WR_SEND_WITH_IMM) {
       what.flags = IBV_WC_WITH_IMM;
@@ -360,7 +280,7 @@ class requester {
   }
 
   /// Takes a receive of the peer's, fills it with the local memory, completes it.
-  outcome deliver(queue_pair_entry& peer, std::uint32_t owner, const told& what,
+  outcome deliver(queue_pair_entry& peer, std::uint32_t owner, const arrival& what,
                   std::uint64_t needed, bool with_grh) {
     const bool reliable = pair_.type == IBV_QPT_RC;
     const std::uint32_t index = peer.receive_queue.load();
@@ -375,7 +295,7 @@ class requester {
         return {outcome::not_ready, IBV_WC_SUCCESS, 0};
       case taking::too_short:
         if (!reliable) return {};
-        tell_receive(peer.completion_queue.load(), peer.number.load(), receive_.wr_id,
+        tell_receive(here_, peer.completion_queue.load(), peer.number.load(), receive_.wr_id,
                      IBV_WC_LOC_LEN_ERR, {}, receive_.told);
         receive_.finish();
         return refused(peer, IBV_WC_REM_INV_REQ_ERR);
@@ -386,10 +306,10 @@ class requester {
       const ibv_wc_status status = scatter(peer, owner, with_grh, gone);
       if (gone) return reach_failed(reached::gone);
       if (status != IBV_WC_SUCCESS) {
-        told failed;
+        arrival failed;
         failed.why = why_;
-        tell_receive(peer.completion_queue.load(), peer.number.load(), receive_.wr_id, status,
-                     failed, receive_.told);
+        tell_receive(here_, peer.completion_queue.load(), peer.number.load(), receive_.wr_id,
+                     status, failed, receive_.told);
         receive_.finish();
         if (!reliable) return {};
         outcome ended = refused(peer, IBV_WC_REM_OP_ERR);
@@ -398,8 +318,8 @@ class requester {
       }
     }
     // Whoever dies here leaves a receive that says whether it has been told of.
-    tell_receive(peer.completion_queue.load(), peer.number.load(), receive_.wr_id, IBV_WC_SUCCESS,
-                 what, receive_.told);
+    tell_receive(here_, peer.completion_queue.load(), peer.number.load(), receive_.wr_id,
+                 IBV_WC_SUCCESS, what, receive_.told);
     receive_.finish();
     return {};
   }
@@ -458,24 +378,6 @@ class requester {
     for (std::size_t i = 0; i < header.size(); ++i) into[20 + i] = std::byte{header[i]};
   }
 
-  void tell_receive(std::uint32_t queue, std::uint32_t number, std::uint64_t wr_id,
-                    ibv_wc_status status, const told& of,
-                    std::atomic<std::uint64_t>* receive = nullptr) {
-    completion what;
-    what.wr_id = wr_id;
-    what.status = status;
-    what.opcode = of.opcode;
-    what.byte_length = of.bytes;
-    what.immediate = of.immediate;
-    what.queue_pair = number;
-    what.source = of.source;
-    what.flags = of.flags;
-    what.solicited = of.solicited;
-    what.why = of.why;
-    what.told = receive;
-    complete(here_, queue, what);
-  }
-
   /// The remote region of a request, checked; nothing to check for no bytes.
   std::optional<region_view> target(const send_request& request, queue_pair_entry& peer,
                                     std::uint32_t owner, std::uint64_t bytes, std::uint32_t need) {
@@ -527,7 +429,7 @@ class requester {
       }
     }
     if (!notifies) return {};
-    told what;
+    arrival what;
     what.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
     what.bytes = static_cast<std::uint32_t>(length());
     what.flags = IBV_WC_WITH_IMM;
