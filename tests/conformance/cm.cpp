@@ -564,6 +564,18 @@ TEST_CASE("cm: accepting and rejecting with what was moved from is refused", "[c
   CHECK(client.get().error() == vb::errc::rejected);
 }
 
+TEST_CASE("cm: a moved-from listener and device answer", "[cm]") {
+  VERBENA_DEVICE_OR_SKIP(device);
+  auto port = quiet_link::listener::open(device, {host(), 0}).value();
+  const auto moved = std::move(port);
+  CHECK(port.next(1ms).error() == vb::errc::moved_from);
+  CHECK(port.accept(1ms).error() == vb::errc::moved_from);
+  CHECK(port.descriptor() == -1);
+  auto opened = vb::verbs::open({}).value();
+  const auto other = std::move(opened);
+  CHECK(vb::verbs::protection_domain::create(opened).error() == vb::errc::moved_from);
+}
+
 TEST_CASE("cm: closing at once, twice, and after the peer", "[cm]") {
   VERBENA_DEVICE_OR_SKIP(device);
   for (int i = 0; i < 10; ++i) {

@@ -38,6 +38,13 @@ class attachment {
                                                     verbena::options asked,
                                                     std::shared_ptr<core> queue) {
     const verbs::device& device = domain.device();
+    BOOST_OUTCOME_TRY(device.usable("making an endpoint on a device"));
+    if (queue != nullptr && queue->native() == nullptr)
+      return error{errc::moved_from, "making an endpoint on a completion queue"};
+    if (queue != nullptr && queue->native()->context != device.native_handle()) {
+      return error{errc::mismatch, "the completion queue is of another opened device than " +
+                                       device.name() + ", though it may have the same name"};
+    }
     BOOST_OUTCOME_TRY(fit(device, asked));
     BOOST_OUTCOME_TRY(auto port, device.port(asked.port));
     if (port.state != IBV_PORT_ACTIVE) {

@@ -51,6 +51,12 @@ class completion_queue_core {
   static result<std::shared_ptr<completion_queue_core>> create(const verbs::device& on,
                                                                completion_queue_options asked,
                                                                verbs::completion_channel channel) {
+    BOOST_OUTCOME_TRY(on.usable("making a completion queue on a device"));
+    if (channel.native_handle() != nullptr &&
+        channel.native_handle()->context != on.native_handle()) {
+      return error{errc::mismatch, "the completion channel is of another opened device than " +
+                                       on.name() + ", though it may have the same name"};
+    }
     if (asked.entries == 0 || asked.entries > static_cast<std::uint32_t>(on.attributes().max_cqe)) {
       return error{errc::capacity, "a completion queue of " + std::to_string(asked.entries) +
                                        " entries; " + on.name() + " allows 1 to " +
@@ -80,8 +86,17 @@ class completion_queue_core {
         },
         verbs::object<ibv_cq>::parents{on.keep(), channel.keep()});
     made->waiter_.watch(native);
+    made->has_left_ = false;
     return made;
   }
+
+  /// What a completion queue that was moved from leaves behind: polling it takes the way of what
+  /// is left over, which is looked at anyway, and ends with errc::moved_from.
+  static const std::shared_ptr<completion_queue_core>& closed() {
+    static const auto made = std::make_shared<completion_queue_core>(token{});
+    return made;
+  }
+  explicit completion_queue_core(token) noexcept {}
 
   completion_queue_core(token, const verbs::device& on, completion_queue_options asked,
                         const verbs::completion_channel& channel, stop_signal signal)
@@ -96,7 +111,8 @@ class completion_queue_core {
     if (queue_) waiter_.acknowledge();
   }
 
-  ibv_cq* native() const noexcept { return queue_->native(); }
+  /// Null for what was moved from.
+  ibv_cq* native() const noexcept { return queue_ ? queue_->native() : nullptr; }
   completion_waiter& waiter() noexcept { return waiter_; }
   std::uint32_t entries() const noexcept { return static_cast<std::uint32_t>(native()->cqe); }
   std::uint32_t reserved() const noexcept { return reserved_; }
@@ -265,6 +281,7 @@ class completion_queue_core {
 
   /// The next of what is left, as many as a batch holds.
   [[gnu::cold, gnu::noinline]] int take_left(ibv_wc* into) noexcept {
+    if (!queue_) return -EINVAL;
     const auto count = std::min<std::ptrdiff_t>(std::ssize(left_), Completion::batch);
     std::copy_n(left_.begin(), count, into);
     left_.erase(left_.begin(), left_.begin() + count);
@@ -280,16 +297,17 @@ class completion_queue_core {
 
   /// A queue that can not be polled is lost, and with it every connection on it.
   [[gnu::cold, gnu::noinline]] polled fail(int number) noexcept {
+    if (!queue_) return {progress{0, errc::moved_from}};
     for (std::uint32_t i = 0; i < connections_; ++i) states_[i].fail(status::fatal);
     return {progress::system(0, number)};
   }
 
   completion_waiter waiter_;
   std::unique_ptr<queue_pair_state[]> states_;
-  std::uint32_t place_mask_;
-  std::uint32_t connections_;
+  std::uint32_t place_mask_ = 0;
+  std::uint32_t connections_ = 0;
   std::uint32_t reserved_ = 0;
-  bool has_left_ = false;
+  bool has_left_ = true;  // until there is a queue
   std::vector<ibv_wc> left_;
   // Last: destroyed first, while the waiter its events name still lives.
   std::optional<verbs::object<ibv_cq>> queue_;

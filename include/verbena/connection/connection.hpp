@@ -61,9 +61,9 @@ class basic_connection {
   }
 
   /// Waits until everything posted so far, receives too, has completed. Completions go to
-  /// `handle`; what it misses is lost, so on a completion queue shared with other connections use
-  /// completions().wait(). Errors: errc::timed_out, errc::stopped, errc::disconnected, the status
-  /// that broke the connection.
+  /// `handle`, which may post but not close, move or destroy this connection; what it misses is
+  /// lost, so on a completion queue shared with other connections use completions().wait(). Errors:
+  /// errc::timed_out, errc::stopped, errc::disconnected, the status that broke the connection.
   template <class Handlers>
   auto wait(std::chrono::nanoseconds timeout, Handlers&& handle) {
     return errors::deliver(wait_for(timeout, handle));
@@ -97,8 +97,9 @@ class basic_connection {
   int peer_descriptor() const noexcept { return session_.descriptor(); }
 
   /// Lets the requests posted complete (within options::close_timeout), tells the peer, takes what
-  /// is left flushed, and destroys the queue pair. Again: does nothing. The destructor does the
-  /// same without waiting for sends. Errors: errc::incomplete_drain; errno of the verbs.
+  /// is left flushed (within as much again), and destroys the queue pair. Again: does nothing. The
+  /// destructor does the same without waiting for sends. Errors: errc::incomplete_drain; errno of
+  /// the verbs.
   auto close() { return errors::deliver(close_now()); }
 
   /// Tells this connection's completions from those of others on the same queue.
@@ -141,8 +142,12 @@ class basic_connection {
   /// stream ends, and may be earlier than the CM's event.
   bool is_disconnected() {
     if constexpr (!Policies::setup::uses_cm) return false;
-    if (state_->broken() && state_->failure != status::flushed) return false;
-    return peer_gone() || (state_->broken() && attachment_->device().is_iwarp());
+    const bool iwarp = attachment_->device().is_iwarp();
+    if (state_->broken() && state_->failure != status::flushed) {
+      // siw fails the requests it finds when the stream ends, others it flushes.
+      return iwarp && state_->failure == status::local_operation && peer_gone();
+    }
+    return peer_gone() || (state_->broken() && iwarp);
   }
 
   template <class Handlers>
@@ -173,7 +178,7 @@ class basic_connection {
     if (!state_->broken() && !peer_gone()) attachment_->finish_sends(deadline, ignore);
     auto said = session_.disconnect();
     session_ = {};
-    auto closed = attachment_->close(deadline, ignore);
+    auto closed = attachment_->close(deadline_after(attachment_->options().close_timeout), ignore);
     if (!closed && attachment_->native_handle() != nullptr) return closed;
     state_.close();
     attachment_.reset();

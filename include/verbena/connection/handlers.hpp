@@ -21,7 +21,9 @@ struct handlers : Functions... {
 };
 
 /// A handler set from functions, each taking one kind of completion. A kind without a function is
-/// retired silently; failed must have one, so that no failure goes unseen.
+/// retired silently; failed must have one, so that no failure goes unseen. A function for failed
+/// that is trivially copyable and callable when const may be called as a copy: what it counts lies
+/// elsewhere, by reference.
 template <class... Functions>
 constexpr handlers<Functions...> on(Functions... functions) {
   static_assert(std::invocable<handlers<Functions...>&, failed>,

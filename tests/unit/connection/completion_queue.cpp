@@ -696,3 +696,34 @@ TEST_CASE("moving a completion queue changes nothing for completions in flight")
   test.adapter.complete_all(test.link.native());
   CHECK(moved.wait(20s, vb::on(nobody)).count() == 1);
 }
+
+TEST_CASE("FC-22 what a completion queue was moved from answers, and stays so") {
+  grounds on;
+  auto queue = sleeping_queue::open(on.opened, {64, 1}).value();
+  auto moved = std::move(queue);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(queue.poll(vb::on(nobody)).error() == vb::errc::moved_from);  // NOLINT
+    CHECK(queue.wait(1s, vb::on(nobody)).error() == vb::errc::moved_from);
+    CHECK(queue.prepare_to_sleep(vb::on(nobody)).error() == vb::errc::moved_from);
+  }
+  CHECK(queue.native_handle() == nullptr);
+  CHECK(queue.descriptor() == -1);
+  queue.stop();
+  queue.resume();
+  queue = std::move(moved);
+  CHECK_FALSE(queue.poll(vb::on(nobody)).error());
+}
+
+TEST_CASE("a channel of another opened device is refused") {
+  grounds on;
+  const grounds elsewhere;
+  const auto channel = vb::verbs::completion_channel::create(elsewhere.opened).value();
+  CHECK(sleeping_queue::open(on.opened, {64, 1}, channel).error() == vb::errc::mismatch);
+}
+
+TEST_CASE("FC-12 a negative wait is over at once, however negative") {
+  workbench<event_driven> test;
+  sleeping_queue queue{test.link.queue};
+  CHECK(queue.wait(std::chrono::nanoseconds::min(), vb::on(nobody)).timed_out());
+  CHECK(queue.wait(-1s, vb::on(nobody)).timed_out());
+}

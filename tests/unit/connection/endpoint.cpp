@@ -419,6 +419,38 @@ TEST_CASE("FC-29 bytes that are no descriptor give a typed error and no transiti
   CHECK(changed(12, 4) == vb::errc::wire_value);  // kind of GID
 }
 
+TEST_CASE("FC-19 what is described is there and of the endpoint's own domain") {
+  host on;
+  on.up();
+  auto made = on.make().value();
+  using shown = vb::buffer<char, vb::grants_of<vb::remote_readable>>;
+  const auto other = vb::verbs::protection_domain::create(on.domain->device()).value();
+  const auto good = shown::create(*on.domain, 8).value();
+  const auto foreign = shown::create(other, 8).value();
+  const auto refused = made.describe(good, foreign);
+  CHECK(refused.error() == vb::errc::foreign_domain);
+  CHECK(mentions(refused.error(), "region 1"));
+  auto gone = shown::create(*on.domain, 8).value();
+  gone.close().value();
+  CHECK(made.describe(gone).error() == vb::errc::moved_from);
+}
+
+TEST_CASE("FC-22 an endpoint on what was moved from is refused, or on another device's queue") {
+  host on;
+  on.up();
+  vb::completion_queue<> queue{on.domain->device()};
+  const auto moved = std::move(queue);
+  const auto refused = endpoint::open(*on.domain, queue);  // NOLINT(bugprone-use-after-move)
+  CHECK(refused.error() == vb::errc::moved_from);
+  host elsewhere;
+  elsewhere.up();
+  CHECK(endpoint::open(*elsewhere.domain, moved).error() == vb::errc::mismatch);
+  auto first = vb::verbs::protection_domain::create(on.domain->device()).value();
+  const auto second = std::move(first);
+  CHECK(endpoint::open(first).error() == vb::errc::moved_from);  // NOLINT(bugprone-use-after-move)
+  CHECK(fabricated::scratch::create(first, 8).error() == vb::errc::moved_from);
+}
+
 TEST_CASE("FC-22 a moved-from endpoint is inert") {
   host on;
   on.up();
