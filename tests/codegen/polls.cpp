@@ -59,7 +59,6 @@ void prepare(std::span<const vb::operation> kinds) {
     each.receive_data = ring.data();
     each.receive_mask = 63;
     each.owner = owner;
-    each.attached = true;
     each.sends = {0x1'0010, 0x1'0000, 64};
     each.receives = {0x2'0010, 0x2'0000, 64};
     twin_queues[i] = std::bit_cast<twin::queue>(each);

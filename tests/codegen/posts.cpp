@@ -90,6 +90,8 @@ void prepare(std::uint16_t unsignaled) {
   state.owner = 0x3'0004;
   state.domain = domain;
   state.max_message = 1 << 30;
+  state.send_pieces = 16;
+  state.receive_pieces = 16;
   state.read_pieces = 16;
   state.unsignaled = unsignaled;
   state.signal_window = 16;

@@ -28,7 +28,8 @@ struct alignas(64) queue {
   std::uint16_t unsignaled;
   std::uint16_t signal_window;
   std::uint8_t failure;
-  bool attached;
+  std::uint8_t send_pieces;
+  std::uint8_t receive_pieces;
   std::uint8_t read_pieces;
 };
 

@@ -17,16 +17,21 @@ TWIN_INLINE bool has_room(const positions* p, std::uint32_t requests) {
 }
 
 // A size of 0 is refused: adapters read it as 2^31.
+template <operation What>
 TWIN_INLINE bool fits(const queue* q, const local* l) {
-  return l->domain == q->domain && l->size - 1 < q->max_message;
+  const std::size_t most = What == receive ? std::size_t{1} << 31 : q->max_message;
+  return l->domain == q->domain && l->size - 1 < most;
 }
 
 template <operation What, std::size_t Pieces>
 TWIN_INLINE bool suits(const queue* q, const local* l, const remote* r) {
   constexpr bool OneSided = What == read || What == write;
-  if (What == read && Pieces > 1 && Pieces > q->read_pieces) return false;
-  if (Pieces == 1) return fits(q, l) && (!OneSided || l->size <= r->size);
-  return fits(q, l) && fits(q, l + 1) && l[0].size + l[1].size <= q->max_message &&
+  if (What == read && Pieces > q->read_pieces) return false;
+  if (What == receive && Pieces > 1 && Pieces > q->receive_pieces) return false;
+  if (What != read && What != receive && Pieces > 1 && Pieces > q->send_pieces) return false;
+  if (Pieces == 1) return fits<What>(q, l) && (!OneSided || l->size <= r->size);
+  return fits<What>(q, l) && fits<What>(q, l + 1) &&
+         (What == receive || l[0].size + l[1].size <= q->max_message) &&
          (!OneSided || l[0].size + l[1].size <= r->size);
 }
 

@@ -23,25 +23,33 @@
 /// what calls the provider is not noexcept: around a C call that costs clang a landing pad.
 namespace verbena::chain {
 
-/// What of a request's memory does not suit the queue pair, errc{} when all does. A piece of no
-/// bytes is refused too: adapters read a scatter/gather entry of length 0 as 2^31 bytes.
+/// The longest scatter/gather entry: adapters read a length of 0 as 2^31 bytes, which is also why
+/// a piece of no bytes is refused.
+inline constexpr std::size_t longest_piece = std::size_t{1} << 31;
+
+/// What of a request's memory does not suit the queue pair, errc{} when all does.
 template <class Request>
 [[gnu::always_inline]] inline errc judge(const queue_pair_state& state,
                                          const Request& request) noexcept {
   return [&]<std::size_t... Index>(std::index_sequence<Index...>) __attribute__((always_inline)) {
-    if constexpr (Request::what == operation::read && Request::piece_count > 1) {
+    constexpr bool receives = Request::what == operation::receive;
+    if constexpr (Request::what == operation::read) {
       if (Request::piece_count > state.read_pieces) [[unlikely]]
-        return errc::not_supported;
+        return state.read_pieces == 0 ? errc::not_supported : errc::too_many_pieces;
+    } else if constexpr (Request::piece_count > 1) {
+      if (Request::piece_count > (receives ? state.receive_pieces : state.send_pieces)) [[unlikely]]
+        return errc::too_many_pieces;
     }
     if (((request.template local<Index>().domain() != state.domain) || ...)) [[unlikely]] {
       return errc::foreign_domain;
     }
-    if (((request.template local<Index>().size_bytes() - 1 >= state.max_message) || ...))
-        [[unlikely]] {
-      return errc::message_too_long;
+    const std::size_t most = receives ? longest_piece : state.max_message;
+    if (((request.template local<Index>().size_bytes() - 1 >= most) || ...)) [[unlikely]] {
+      const bool empty = ((request.template local<Index>().size_bytes() == 0) || ...);
+      return empty ? errc::empty_piece : errc::message_too_long;
     }
     const std::size_t total = (request.template local<Index>().size_bytes() + ...);
-    if (sizeof...(Index) > 1 && total > state.max_message) [[unlikely]] {
+    if (!receives && sizeof...(Index) > 1 && total > most) [[unlikely]] {
       return errc::message_too_long;
     }
     if constexpr (Request::one_sided) {
@@ -61,8 +69,9 @@ template <class... Requests>
     return errc::would_block;
   errc why{};
   (void)(((why = judge(state, requests)) != errc{}) || ...);
-  // From here on memory is read again: sizes kept for the entries would only be spilled.
-  if constexpr ((Requests::piece_count + ...) > 3) asm volatile("" : : : "memory");
+  // From here on memory is read again: sizes kept from their sum would only be spilled.
+  constexpr bool sums = ((Requests::what != operation::receive) && ...);
+  if constexpr (sums && (Requests::piece_count + ...) > 3) asm volatile("" : : : "memory");
   return why;
 }
 

@@ -102,6 +102,7 @@ class completion_queue_core {
                         const verbs::completion_channel& channel, stop_signal signal)
       : waiter_{on.table(), channel.native_handle(), std::move(signal)},
         states_{std::make_unique<queue_pair_state[]>(std::bit_ceil(asked.connections))},
+        taken_(asked.connections),
         place_mask_{std::bit_ceil(asked.connections) - 1},
         connections_{asked.connections} {
     left_.reserve(Completion::batch);
@@ -125,21 +126,20 @@ class completion_queue_core {
                                        std::to_string(entries()) + " entries, " +
                                        std::to_string(reserved_) + " of them taken"};
     }
-    queue_pair_state* const end = states_.get() + connections_;
-    queue_pair_state* const place = std::find_if(
-        states_.get(), end, [](const queue_pair_state& each) { return !each.attached; });
-    if (place == end) {
+    const auto place = std::find(taken_.begin(), taken_.end(), false);
+    if (place == taken_.end()) {
       return error{errc::capacity,
                    "one more connection on a completion queue for " + std::to_string(connections_)};
     }
-    place->attached = true;
+    *place = true;
     reserved_ += depth;
-    return place;
+    return &states_[static_cast<std::size_t>(place - taken_.begin())];
   }
 
   /// Gives a place back once its queue pair is destroyed. The next generation begins, so that
   /// late completions of this queue pair find nobody.
   void detach(queue_pair_state& place, std::uint32_t depth) noexcept {
+    taken_[static_cast<std::size_t>(&place - states_.get())] = false;
     const std::uint32_t next = (place.owner + 0x1'0000U) & work_request_id::owner_mask;
     place = {};
     place.owner = next;
@@ -201,6 +201,7 @@ class completion_queue_core {
  private:
   template <class Handlers>
   [[gnu::always_inline]] void dispatch(const ibv_wc* entries, int count, Handlers& handle) {
+    static_assert(usable_handlers<Handlers>::value);
 #if VERBENA_EXCEPTIONS
     int at = 0;
     try {
@@ -304,6 +305,7 @@ class completion_queue_core {
 
   completion_waiter waiter_;
   std::unique_ptr<queue_pair_state[]> states_;
+  std::vector<bool> taken_;  ///< which of them a queue pair has
   std::uint32_t place_mask_ = 0;
   std::uint32_t connections_ = 0;
   std::uint32_t reserved_ = 0;

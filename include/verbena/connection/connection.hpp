@@ -61,8 +61,8 @@ class basic_connection {
   }
 
   /// Waits until everything posted so far, receives too, has completed. Completions go to
-  /// `handle`, which may post but not close, move or destroy this connection; what it misses is
-  /// lost, so on a completion queue shared with other connections use completions().wait(). Errors:
+  /// `handle`, which may post but not close or destroy this connection; what it misses is lost, so
+  /// on a completion queue shared with other connections use completions().wait(). Errors:
   /// errc::timed_out, errc::stopped, errc::disconnected, the status that broke the connection.
   template <class Handlers>
   auto wait(std::chrono::nanoseconds timeout, Handlers&& handle) {
@@ -98,8 +98,8 @@ class basic_connection {
 
   /// Lets the requests posted complete (within options::close_timeout), tells the peer, takes what
   /// is left flushed (within as much again), and destroys the queue pair. Again: does nothing. The
-  /// destructor does the same without waiting for sends. Errors: errc::incomplete_drain; errno of
-  /// the verbs.
+  /// destructor does the same without waiting for sends. Errors: errc::incomplete_drain; EDEADLK in
+  /// a handler that wait() calls; errno of the verbs.
   auto close() { return errors::deliver(close_now()); }
 
   /// Tells this connection's completions from those of others on the same queue.
@@ -126,16 +126,18 @@ class basic_connection {
 
   /// Lets a wait look at the session.
   struct session_watch {
-    explicit session_watch(basic_connection& of) noexcept : self{of} {
-      self.attachment_->queue()->waiter().watch_also(self.session_.descriptor());
+    explicit session_watch(basic_connection& of) noexcept
+        : self{of}, waiter{of.attachment_->queue()->waiter()} {
+      waiter.watch_also(self.session_.descriptor());
     }
     session_watch(const session_watch&) = delete;
     session_watch& operator=(const session_watch&) = delete;
-    ~session_watch() { self.attachment_->queue()->waiter().watch_also(-1); }
+    ~session_watch() { waiter.watch_also(-1); }
     bool operator()() const { return self.peer_gone(); }
 
     static constexpr std::chrono::nanoseconds every = session_type::every;
     basic_connection& self;
+    completion_waiter& waiter;
   };
 
   /// Whether a failed wait failed for nothing but the peer's end. iWARP flushes by itself when the
@@ -154,7 +156,8 @@ class basic_connection {
   result<void> wait_for(std::chrono::nanoseconds timeout, Handlers& handle) {
     if (attachment_ == nullptr) return error{errc::moved_from, "waiting on a connection"};
     auto outcome = attachment_->wait(deadline_after(timeout), handle, session_watch{*this});
-    if (!outcome && is_disconnected()) {
+    // A handler may have moved the connection, which is then another's to look at.
+    if (!outcome && attachment_ != nullptr && is_disconnected()) {
       state_->fail(status::flushed);
       return error{errc::disconnected, "the peer of queue pair " +
                                            std::to_string(native_handle()->qp_num) +
@@ -174,6 +177,10 @@ class basic_connection {
 
   result<void> close_now() {
     if (attachment_ == nullptr) return success();
+    if (attachment_->waits()) {
+      return error{std::make_error_code(std::errc::resource_deadlock_would_occur),
+                   "close() in a handler that wait() of the same connection has called"};
+    }
     const auto deadline = deadline_after(attachment_->options().close_timeout);
     if (!state_->broken() && !peer_gone()) attachment_->finish_sends(deadline, ignore);
     auto said = session_.disconnect();

@@ -18,7 +18,12 @@ namespace verbena {
     what += " (1 to " + std::to_string(state.max_message) + " bytes can be sent at a time)";
   }
   if (result.failed_with(errc::not_supported)) {
-    what += " (a read fills " + std::to_string(state.read_pieces) + " pieces at most)";
+    what += " (no reads were agreed on: options::reads_asked here and reads_answered at the peer)";
+  }
+  if (result.failed_with(errc::too_many_pieces)) {
+    what += " (at most " + std::to_string(state.send_pieces) + " in a send or write, " +
+            std::to_string(state.read_pieces) + " in a read, " +
+            std::to_string(state.receive_pieces) + " in a receive)";
   }
   if (result.failed_with(errc::broken)) {
     what += " (" + make_error_code(state.failure).message() + ")";

@@ -25,8 +25,9 @@ struct alignas(64) queue_pair_state {
   std::uint16_t unsignaled = 0;   ///< sends since the last signaled one
   std::uint16_t signal_window = 1;
   status failure = status::success;  ///< of the request that failed first
-  bool attached = false;
-  std::uint8_t read_pieces = 0;  ///< local pieces that one read may fill; iWARP: one
+  std::uint8_t send_pieces = 1;      ///< of local memory, in one send or write
+  std::uint8_t receive_pieces = 1;
+  std::uint8_t read_pieces = 0;  ///< iWARP: one; none where the peers agreed on no reads
 
   constexpr bool broken() const noexcept { return failure != status::success; }
 

@@ -31,7 +31,9 @@ class pieces {
 
   template <class... Memory>
     requires(sizeof...(Memory) == count && (local_memory<std::remove_cvref_t<Memory>> && ...))
-  constexpr explicit pieces(Memory&&... memory) noexcept : views_{view_of(memory)...} {}
+  constexpr explicit pieces(Memory&&... memory) noexcept : views_{view_of(memory)...} {
+    static_assert(count > 0, "pieces{} without memory: a request has one piece at least");
+  }
 
   template <std::size_t Index>
   [[gnu::always_inline]] constexpr const auto& view() const noexcept {

@@ -22,6 +22,7 @@
 #include <verbena/operation/send.hpp>
 #include <verbena/operation/write.hpp>
 #include <verbena/policy/completion/event_driven.hpp>
+#include <verbena/policy/completion/spin_then_wait.hpp>
 #include <verbena/policy/errors/returning.hpp>
 #include <verbena/policy/signaling/one_in.hpp>
 
@@ -726,4 +727,22 @@ TEST_CASE("FC-12 a negative wait is over at once, however negative") {
   sleeping_queue queue{test.link.queue};
   CHECK(queue.wait(std::chrono::nanoseconds::min(), vb::on(nobody)).timed_out());
   CHECK(queue.wait(-1s, vb::on(nobody)).timed_out());
+}
+
+TEST_CASE("spin_then_wait polls as often as its name says, then sleeps until something comes") {
+  using spinning = vb::completion::spin_then_wait<50>;
+  workbench<spinning> test;
+  vb::completion_queue<spinning, returning> queue{test.link.queue};
+  CHECK(queue.wait(20ms, vb::on(nobody)).timed_out());
+  const unsigned polls = test.adapter.count(call::poll_cq);
+  CHECK(polls >= 50);
+  CHECK(polls < 60);
+  CHECK(test.link.post(test.message()));
+  std::thread other{[&] {
+    std::this_thread::sleep_for(10ms);
+    test.adapter.complete_all(test.link.native());
+  }};
+  CHECK(queue.wait(20s, vb::on(nobody)).count() == 1);
+  other.join();
+  CHECK(test.adapter.count(call::poll_cq) < polls + 60);
 }
