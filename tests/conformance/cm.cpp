@@ -765,6 +765,27 @@ TEST_CASE("cm: a peer killed with our sends under way", "[cm]") {
   CHECK(clock_type::now() - closing < 500ms);
 }
 
+TEST_CASE("cm: what is posted after the peer was killed says that it is gone", "[cm]") {
+  VERBENA_DEVICE_OR_SKIP(device);
+  using peer_link = vb::connection<vb::setup::cm, vb::signaling::one_in<16>, vb::errors::returning>;
+  auto port = peer_link::listener::open(device, {host(), 0}).value();
+  auto out = device.allocate<vb::source>(64);
+  const pid_t peer =
+      start_peer("peer: connects until it is killed", std::to_string(port.address().port()));
+  auto accepted = port.accept(20s);
+  if (!accepted) kill_peer(peer);
+  peer_link here = std::move(accepted).value();
+  settle(device);
+  kill_peer(peer);
+  std::this_thread::sleep_for(200ms);
+  for (int i = 0; i < 3; ++i) (void)here.post(vb::send(out));
+  const auto outcome = here.wait(10s);
+  REQUIRE(!outcome);
+  INFO(outcome.error().message());
+  CHECK(outcome.error() == vb::errc::disconnected);
+  CHECK(here.close());
+}
+
 TEST_CASE("cm: a client killed between asking and being accepted", "[cm]") {
   VERBENA_DEVICE_OR_SKIP(device);
   auto port = quiet_link::listener::open(device, {host(), 0}).value();
