@@ -17,6 +17,7 @@
 #include <verbena/policy/signaling/per_operation.hpp>
 
 #include "catch.hpp"
+#include "end_of.hpp"
 #include "fabricated/device.hpp"
 #include "fabricated/memory.hpp"
 #include "mentions.hpp"
@@ -329,3 +330,17 @@ TEST_CASE("a read is refused by name where the peers agreed on none") {
   CHECK(refused.error() == vb::errc::not_supported);
   CHECK(on.adapter.count(call::post_send) == 0);
 }
+
+#ifndef NDEBUG
+TEST_CASE("FC-22 a handler that destroys the connection whose wait called it ends the process") {
+  const auto [status, said] = end_of([] {
+    host on;
+    std::optional link{on.connect()};
+    (void)link->post(on.message());
+    on.adapter.complete_all(link->native_handle());
+    (void)link->wait(20s, vb::on([&](vb::completed<vb::send>) { link.reset(); }, nobody));
+  });
+  CHECK(WIFSIGNALED(status));
+  CHECK(said.find("a handler destroyed the connection") != std::string::npos);
+}
+#endif

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 // needs exceptions
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <string>
@@ -14,7 +10,8 @@
 #include <verbena/policy/errors/terminating.hpp>
 #include <verbena/policy/errors/throwing.hpp>
 
-#include "../../catch.hpp"
+#include "catch.hpp"
+#include "end_of.hpp"
 
 namespace vb = verbena;
 
@@ -64,25 +61,7 @@ TEST_CASE("errors::handled_by tells its function once, then returns") {
 }
 
 TEST_CASE("errors::terminating prints the sentence and aborts") {
-  std::array<int, 2> pipe{};
-  REQUIRE(::pipe(pipe.data()) == 0);
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    ::dup2(pipe[1], STDERR_FILENO);
-    std::signal(SIGABRT, SIG_DFL);
-    (void)vb::errors::terminating::deliver(bad());
-    ::_exit(0);
-  }
-  ::close(pipe[1]);
-  std::string said;
-  std::array<char, 256> part{};
-  for (ssize_t n = 0; (n = ::read(pipe[0], part.data(), part.size())) > 0;) {
-    said.append(part.data(), static_cast<std::size_t>(n));
-  }
-  ::close(pipe[0]);
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
+  const auto [status, said] = end_of([] { (void)vb::errors::terminating::deliver(bad()); });
   CHECK(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGABRT);
   CHECK(said == "verbena: asked for 9, allowed 8: capacity exceeded\n");

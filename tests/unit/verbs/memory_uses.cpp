@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <array>
-#include <csignal>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +11,7 @@
 #include <verbena/operation/send.hpp>
 
 #include "catch.hpp"
+#include "end_of.hpp"
 #include "fabricated/workbench.hpp"
 #include "mentions.hpp"
 
@@ -26,30 +23,6 @@ using fabricated::workbench;
 namespace {
 
 using own_memory = vb::registration<char, vb::grants_of<vb::sink>>;
-
-/// How a process ends that does `what`, and what it says on stderr.
-template <class What>
-std::pair<int, std::string> end_of(What&& what) {
-  std::array<int, 2> ends{};
-  REQUIRE(::pipe(ends.data()) == 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    std::signal(SIGABRT, SIG_DFL);  // not Catch's report
-    ::dup2(ends[1], 2);
-    what();
-    ::_exit(0);
-  }
-  ::close(ends[1]);
-  std::string said;
-  std::array<char, 256> part{};
-  for (ssize_t got = 0; (got = ::read(ends[0], part.data(), part.size())) > 0;) {
-    said.append(part.data(), static_cast<std::size_t>(got));
-  }
-  ::close(ends[0]);
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  return {status, said};
-}
 
 struct own_bench : workbench<> {
   std::array<char, 64> memory_{};
