@@ -16,6 +16,7 @@
 #include <verbena/connection/deadline.hpp>
 #include <verbena/connection/endpoint_descriptor.hpp>
 #include <verbena/connection/options.hpp>
+#include <verbena/operation/legality.hpp>
 #include <verbena/verbs/queue_pair.hpp>
 #include <verbena/verbs/timers.hpp>
 
@@ -38,6 +39,12 @@ class attachment {
                                                     verbena::options asked,
                                                     std::shared_ptr<core> queue) {
     const verbs::device& device = domain.device();
+    if (device.is_iwarp() && Transport::queue_pair_type != IBV_QPT_RC) {
+      return error{errc::not_supported, std::string{"transport::"} +
+                                            legality::rules_of(Transport::queue_pair_type).name +
+                                            " on " + device.name() +
+                                            " (iWARP: transport::rc alone)"};
+    }
     BOOST_OUTCOME_TRY(fit(device, asked));
     BOOST_OUTCOME_TRY(auto port, device.port(asked.port));
     if (port.state != IBV_PORT_ACTIVE) {
@@ -268,7 +275,7 @@ class attachment {
     state_->sends.capacity = sends;
     state_->receives.capacity = receives;
     state_->domain = domain_.id();
-    state_->max_message = port.max_msg_sz;
+    state_->max_message = Transport::max_message(port);
     state_->read_pieces = read_pieces(device());
     state_->signal_window = Signaling::window(sends);
     domain_.lingering().add(state_->sends);

@@ -8,6 +8,8 @@
 #include <verbena/operation/write.hpp>
 #include <verbena/policy/policy_set.hpp>
 #include <verbena/policy/signaling/per_operation.hpp>
+#include <verbena/policy/transport/uc.hpp>
+#include <verbena/policy/transport/ud.hpp>
 
 namespace vb = verbena;
 
@@ -29,11 +31,7 @@ using writing = decltype(vb::write{std::declval<Memory>(), std::declval<Remote>(
 
 /// Carries what its parameter says.
 template <vb::operation... Carried>
-struct only {
-  static constexpr ibv_qp_type queue_pair_type = IBV_QPT_UC;
-  static constexpr int to_init = 0;
-  static constexpr int to_receive = 0;
-  static constexpr int to_send = 0;
+struct only : vb::transport::uc {
   static constexpr bool carries(vb::operation of) noexcept { return ((of == Carried) || ...); }
 };
 
