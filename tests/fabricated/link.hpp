@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,7 @@ struct link_options {
   std::uint32_t pieces = 4;
   std::uint32_t max_message = 1U << 30;
   std::uint8_t read_pieces = 16;
+  verbena::feature lacking{};
 };
 
 /// The least that can be posted to: a queue pair in RTS with its state on a completion queue, for
@@ -37,7 +39,7 @@ class link {
                 std::shared_ptr<core> completions = nullptr, link_options options = {})
       : queue{std::move(completions)},
         domain_{domain.share()},
-        data_(std::bit_ceil(options.receive_depth)),
+        data_(2 * std::bit_ceil(std::max(options.send_depth, options.receive_depth))),
         depth_{options.send_depth + options.receive_depth} {
     if (queue == nullptr) queue = core::create(domain.device(), {depth_, 1}, {}).value();
     ibv_qp_init_attr wanted{};
@@ -50,13 +52,14 @@ class link {
 
     state = queue->attach(depth_).value();
     state->queue_pair = pair.native_handle();
-    state->receive_data = data_.data();
-    state->receive_mask = static_cast<std::uint32_t>(data_.size()) - 1;
+    state->memory_at = data_.data();
+    state->memory_mask = static_cast<std::uint16_t>(data_.size() / 2 - 1);
     state->sends.capacity = options.send_depth;
     state->receives.capacity = options.receive_depth;
     state->domain = domain.id();
     state->max_message = options.max_message;
     state->read_pieces = options.read_pieces;
+    state->lacking = options.lacking;
     state->signal_window = Policies::signaling::window(options.send_depth);
     domain_.lingering().add(state->sends);
     domain_.lingering().add(state->receives);

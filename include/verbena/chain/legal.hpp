@@ -8,6 +8,7 @@
 
 #include <verbena/memory/remote_region.hpp>
 #include <verbena/memory/rights.hpp>
+#include <verbena/operation/atomic_target.hpp>
 #include <verbena/operation/legality.hpp>
 #include <verbena/operation/request.hpp>
 
@@ -41,6 +42,7 @@ enum class objection {
   transport,          ///< does not carry the operation
   local_right,        ///< the local memory may not be written
   remote_right,       ///< the peer's region does not grant what the operation does
+  not_eight_bytes,    ///< an atomic on objects of another size, or with several results
   receive_completes,  ///< a receive that shall not be signaled
   policy_signals,     ///< the signaling policy does not ask the request
 };
@@ -56,6 +58,11 @@ constexpr objection objection_to() noexcept {
     return objection::local_right;
   }
   if (!allows(remote_rights_of<Request>(), rules.remote)) return objection::remote_right;
+  if constexpr (is_atomic(what)) {
+    if (!fits_atomic<typename Request::local_type, typename Request::remote_type>) {
+      return objection::not_eight_bytes;
+    }
+  }
   if (!Request::asks_signal && what == operation::receive) return objection::receive_completes;
   if (!Request::asks_signal && !Policies::signaling::by_request) return objection::policy_signals;
   return objection::none;
@@ -70,23 +77,36 @@ struct legal {
 
   static_assert(found != objection::transport || what != operation::read,
                 "READ needs transport::rc; uc carries send and write, ud carries send");
+  static_assert(found != objection::transport || what != operation::compare_and_swap,
+                "COMPARE_AND_SWAP needs transport::rc; uc carries send and write, ud carries send");
+  static_assert(found != objection::transport || what != operation::fetch_and_add,
+                "FETCH_AND_ADD needs transport::rc; uc carries send and write, ud carries send");
   static_assert(found != objection::transport || what != operation::write,
                 "WRITE needs transport::rc or uc; ud carries send");
-  static_assert(found != objection::transport || what == operation::read ||
-                    what == operation::write,
+  static_assert(found != objection::transport || what != operation::write_with_immediate,
+                "WRITE_WITH_IMMEDIATE needs transport::rc or uc; ud carries send");
+  static_assert(found != objection::transport || legality::rules_of(what).remote != rights{},
                 "this transport does not carry the operation: see its carries()");
-  static_assert(
-      found != objection::local_right,
-      "RECEIVE and READ write to their local memory: give it the role sink, remote_writable or "
-      "remote_atomic instead of source or remote_readable");
+  static_assert(found != objection::local_right,
+                "RECEIVE, READ and atomics write to their local memory: give it the role sink, "
+                "remote_writable or remote_atomic instead of source or remote_readable");
   static_assert(
       found != objection::remote_right || what != operation::read,
       "READ needs a remote region with the right remote_read: its owner must give it the role "
       "remote_readable");
   static_assert(
-      found != objection::remote_right || what != operation::write,
+      found != objection::remote_right ||
+          !(what == operation::write || what == operation::write_with_immediate),
       "WRITE needs a remote region with the right remote_write: its owner must give it the role "
       "remote_writable");
+  static_assert(
+      found != objection::remote_right || !is_atomic(what),
+      "an atomic needs a remote region with the right remote_atomic: its owner must give it the "
+      "role remote_atomic");
+  static_assert(
+      found != objection::not_eight_bytes,
+      "an atomic changes one object of 8 bytes and gives the old one to local memory of one piece: "
+      "both need elements of 8 bytes, such as std::uint64_t");
   static_assert(
       found != objection::policy_signals,
       "unsignaled() needs signaling::per_operation: this connection's policy chooses itself");
@@ -108,7 +128,8 @@ template <class Policies, class... Requests>
 struct legal_chain {
   static_assert(sizeof...(Requests) > 0, "post needs at least one operation");
   static_assert((work_request<Requests> && ...),
-                "post takes operations: send, receive, read or write");
+                "post takes operations: send, receive, read or write, those with immediate, and "
+                "atomics");
   static_assert(((Requests::what == operation::receive) && ...) ||
                     ((Requests::what != operation::receive) && ...),
                 "receives go to another queue than sends, reads and writes: use one post for each");

@@ -12,6 +12,7 @@
 #include <verbena/chain/legal.hpp>
 #include <verbena/chain/posted.hpp>
 #include <verbena/connection/queue_pair_state.hpp>
+#include <verbena/operation/atomic_target.hpp>
 #include <verbena/operation/work_request_id.hpp>
 #include <verbena/policy/posting.hpp>
 #include <verbena/policy/posting/entries.hpp>
@@ -23,28 +24,50 @@
 /// what calls the provider is not noexcept: around a C call that costs clang a landing pad.
 namespace verbena::chain {
 
-/// What of a request's memory does not suit the queue pair, errc{} when all does. A piece of no
+/// What a request needs of the device.
+template <class Request>
+inline constexpr feature needs =
+    has_immediate(Request::what)                                       ? feature::immediates
+    : is_atomic(Request::what)                                         ? feature::atomics
+    : Request::what == operation::receive && Request::piece_count == 0 ? feature::empty_receives
+                                                                       : feature::none;
+
+/// What of a request does not suit the queue pair, errc{} when all does. A piece of no
 /// bytes is refused too: adapters read a scatter/gather entry of length 0 as 2^31 bytes.
 template <class Request>
 [[gnu::always_inline]] inline errc judge(const queue_pair_state& state,
                                          const Request& request) noexcept {
   return [&]<std::size_t... Index>(std::index_sequence<Index...>) __attribute__((always_inline)) {
-    if constexpr (Request::what == operation::read && Request::piece_count > 1) {
+    constexpr operation what = Request::what;
+    if constexpr (needs<Request> != feature::none) {
+      if (state.lacks(needs<Request>)) [[unlikely]]
+        return errc::not_supported;
+    }
+    if constexpr (what == operation::read && Request::piece_count > 1) {
       if (Request::piece_count > state.read_pieces) [[unlikely]]
         return errc::not_supported;
     }
     if (((request.template local<Index>().domain() != state.domain) || ...)) [[unlikely]] {
       return errc::foreign_domain;
     }
+    if constexpr (is_atomic(what)) {
+      if (request.template local<0>().size() == 0) [[unlikely]]
+        return errc::message_too_long;
+      if (request.remote().size() == 0) [[unlikely]]
+        return errc::outside_region;
+      if (request.remote().address() % atomic_size != 0) [[unlikely]]
+        return errc::misaligned;
+      return errc{};
+    }
     if (((request.template local<Index>().size_bytes() - 1 >= state.max_message) || ...))
         [[unlikely]] {
       return errc::message_too_long;
     }
-    const std::size_t total = (request.template local<Index>().size_bytes() + ...);
+    const std::size_t total = (std::size_t{0} + ... + request.template local<Index>().size_bytes());
     if (sizeof...(Index) > 1 && total > state.max_message) [[unlikely]] {
       return errc::message_too_long;
     }
-    if constexpr (Request::one_sided) {
+    if constexpr (Request::one_sided && Request::piece_count != 0) {
       if (total > request.remote().size_bytes()) [[unlikely]]
         return errc::outside_region;
     }
@@ -62,7 +85,10 @@ template <class... Requests>
   errc why{};
   (void)(((why = judge(state, requests)) != errc{}) || ...);
   // From here on memory is read again: sizes kept for the entries would only be spilled.
-  if constexpr ((Requests::piece_count + ...) > 3) asm volatile("" : : : "memory");
+  if constexpr (posting::piece_sum<Requests...> +
+                    2 * (0 + ... + int{has_immediate(Requests::what)}) >
+                3)
+    asm volatile("" : : : "memory");
   return why;
 }
 
@@ -111,7 +137,7 @@ template <work_queue Queue>
 /// Remembers what memory a chain uses, see verbs::memory_uses.
 template <class... Requests>
 void note_uses(const work_queue_positions& queue, const Requests&... requests) {
-  std::array<verbs::memory_uses::use, (Requests::piece_count + ...)> all;
+  std::array<verbs::memory_uses::use, posting::piece_sum<Requests...>> all;
   std::size_t at = 0;
   std::uint32_t position = queue.posted;
   const auto note = [&]<std::size_t... Index>(const auto& request, std::index_sequence<Index...>) {
@@ -124,6 +150,21 @@ void note_uses(const work_queue_positions& queue, const Requests&... requests) {
   verbs::memory_uses::of_process().add(queue, all);
 }
 #endif
+
+/// Remembers where the old values of atomics will lie.
+template <class... Requests>
+[[gnu::always_inline]] inline void note_results(const queue_pair_state& state,
+                                                std::uint32_t position,
+                                                const Requests&... requests) noexcept {
+  std::byte** const ring = state.memory_at + state.memory_mask + 1;
+  const auto note = [&]<class Request>(const Request& request) __attribute__((always_inline)) {
+    if constexpr (is_atomic(Request::what)) {
+      ring[position & state.memory_mask] = request.template local<0>().bytes();
+    }
+    ++position;
+  };
+  (note(requests), ...);
+}
 
 template <class Policies, class... Requests>
 [[gnu::always_inline]] inline posted post_sends(queue_pair_state& state,
@@ -146,16 +187,38 @@ template <class Policies, class... Requests>
         const bool signaled =
             Policies::signaling::signals(unsignaled, state.signal_window, Request::asks_signal);
         // Before the provider's call, so that it need not be kept during it.
-        if (Index + 1 == count) state.unsignaled = unsignaled;
+        if (Index + 1 == count) {
+          state.unsignaled = unsignaled;
+          note_results(state, position, requests...);
+        }
         const auto id =
             work_request_id::make(Request::what, state.owner, position + Index, request.token());
         return label{id.word, signaled};
       };
   const answer got = Policies::posting::post(state.queue_pair, label_of, requests...);
+  // Whether a lone request was refused needs no telling; the constant for it g++ keeps over the
+  // call.
   if (!got.complete()) [[unlikely]]
-    return partly<&queue_pair_state::sends>(state, count, got);
+    return partly<&queue_pair_state::sends>(state, count, count == 1 ? answer{got.value} : got);
   state.sends.post(count);
   return posted{count};
+}
+
+/// Remembers where messages will lie.
+template <class... Requests>
+[[gnu::always_inline]] inline void note_receives(const queue_pair_state& state,
+                                                 std::uint32_t position,
+                                                 const Requests&... requests) noexcept {
+  std::byte** const ring = state.memory_at;  // as a store could change it, for all compilers know
+  const auto note = [&]<class Request>(const Request& request) __attribute__((always_inline)) {
+    std::byte*& place = ring[position++ & state.memory_mask];
+    if constexpr (Request::piece_count == 1) {
+      place = request.template local<0>().bytes();
+    } else {
+      place = nullptr;
+    }
+  };
+  (note(requests), ...);
 }
 
 template <class Policies, class... Requests>
@@ -173,7 +236,7 @@ template <class Policies, class... Requests>
   note_uses(state.receives, requests...);
 #endif
   std::array<ibv_recv_wr, count> work;
-  std::array<ibv_sge, (Requests::piece_count + ...)> entries;
+  std::array<ibv_sge, posting::piece_sum<Requests...>> entries;
   const std::uint32_t position = state.receives.posted;
   const auto add = [&]<std::size_t Index, class Request>(
                        const Request& request) __attribute__((always_inline)) {
@@ -183,15 +246,14 @@ template <class Policies, class... Requests>
         work_request_id::make(operation::receive, state.owner, position + Index, request.token())
             .word;
     each.next = Index + 1 < count ? &work[Index + 1] : nullptr;
-    each.sg_list = entries.data() + first;
+    each.sg_list = Request::piece_count == 0 ? nullptr : entries.data() + first;
     each.num_sge = static_cast<int>(Request::piece_count);
     posting::write_entries(entries.data() + first, request);
-    state.receive_data[(position + Index) & state.receive_mask] =
-        Request::piece_count == 1 ? request.template local<0>().bytes() : nullptr;
   };
   [&]<std::size_t... Index>(std::index_sequence<Index...>) __attribute__((always_inline)) {
     (add.template operator()<Index>(requests), ...);
   }(std::index_sequence_for<Requests...>{});
+  note_receives(state, position, requests...);
   ibv_recv_wr* stopped = nullptr;
   const int value = ibv_post_recv(state.queue_pair, work.data(), &stopped);
   const answer got = answer::from<count>(value, stopped);

@@ -268,10 +268,16 @@ class attachment {
     BOOST_OUTCOME_TRY(auto place, queue_->attach(sends + receives));
     state_ = place;
     depth_ = sends + receives;
-    receive_data_ = std::make_unique<std::byte*[]>(std::bit_ceil(receives));
+    const feature lacking = lacking_features<Transport>(device());
+    const bool has_results =
+        (static_cast<unsigned>(lacking) & static_cast<unsigned>(feature::atomics)) == 0;
+    const std::uint32_t positions =
+        std::bit_ceil(has_results ? std::max(sends, receives) : receives);
+    memory_at_ = std::make_unique<std::byte*[]>(positions * (has_results ? 2 : 1));
     state_->queue_pair = queue_pair_.native_handle();
-    state_->receive_data = receive_data_.get();
-    state_->receive_mask = std::bit_ceil(receives) - 1;
+    state_->memory_at = memory_at_.get();
+    state_->memory_mask = static_cast<std::uint16_t>(positions - 1);
+    state_->lacking = lacking;
     state_->sends.capacity = sends;
     state_->receives.capacity = receives;
     state_->domain = domain_.id();
@@ -281,6 +287,19 @@ class attachment {
     domain_.lingering().add(state_->sends);
     domain_.lingering().add(state_->receives);
     return allow<Transport>(options_.peer_may);
+  }
+
+  /// iWARP has no immediates (RFC 5040) and, like its drivers, no atomics; siw refuses receives
+  /// without memory. What says of itself that it has no atomics has none.
+  template <class Transport>
+  static feature lacking_features(const verbs::device& on) noexcept {
+    feature found{};
+    if (on.is_iwarp()) found = feature::immediates | feature::atomics | feature::empty_receives;
+    if (on.attributes().atomic_cap == IBV_ATOMIC_NONE ||
+        !Transport::carries(operation::fetch_and_add)) {
+      found = found | feature::atomics;
+    }
+    return found;
   }
 
   /// max_sge_rd, which ibv_query_device(3) says for reads where they differ; drivers that know no
@@ -338,7 +357,7 @@ class attachment {
   std::shared_ptr<core> queue_;
   bool own_queue_;
   verbs::queue_pair queue_pair_;
-  std::unique_ptr<std::byte*[]> receive_data_;
+  std::unique_ptr<std::byte*[]> memory_at_;
   queue_pair_state* state_ = nullptr;
   std::uint32_t depth_ = 0;
   ibv_qp_cap granted_{};

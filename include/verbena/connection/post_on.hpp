@@ -9,6 +9,15 @@
 
 namespace verbena {
 
+/// What the device can not do, in words.
+inline std::string shortcomings(const queue_pair_state& state) {
+  std::string text = state.queue_pair->context->device->name;
+  if (state.lacks(feature::immediates)) text += " has no immediate data;";
+  if (state.lacks(feature::atomics)) text += " has no atomics;";
+  if (state.lacks(feature::empty_receives)) text += " has no receives without memory;";
+  return text + " fills " + std::to_string(state.read_pieces) + " pieces at most with a read";
+}
+
 /// The sentence of a post that failed.
 [[gnu::cold, gnu::noinline]] inline error post_error(const queue_pair_state& state, posted result) {
   if (state.queue_pair == nullptr) return {errc::moved_from, "post on a connection"};
@@ -18,7 +27,7 @@ namespace verbena {
     what += " (1 to " + std::to_string(state.max_message) + " bytes can be sent at a time)";
   }
   if (result.failed_with(errc::not_supported)) {
-    what += " (a read fills " + std::to_string(state.read_pieces) + " pieces at most)";
+    what += " (" + shortcomings(state) + ")";
   }
   if (result.failed_with(errc::broken)) {
     what += " (" + make_error_code(state.failure).message() + ")";

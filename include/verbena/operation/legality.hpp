@@ -29,6 +29,10 @@ inline constexpr std::array operations{
     operation_rules{.what = operation::receive, .carriers = rc | uc | ud, .fills_local = true},
     operation_rules{
         .what = operation::send, .carriers = rc | uc | ud, .solicited = true, .inlined = true},
+    operation_rules{.what = operation::send_with_immediate,
+                    .carriers = rc | uc | ud,
+                    .solicited = true,
+                    .inlined = true},
     operation_rules{.what = operation::read,
                     .carriers = rc,
                     .fills_local = true,
@@ -37,6 +41,19 @@ inline constexpr std::array operations{
                     .carriers = rc | uc,
                     .inlined = true,
                     .remote = rights::remote_write},
+    operation_rules{.what = operation::write_with_immediate,
+                    .carriers = rc | uc,
+                    .solicited = true,
+                    .inlined = true,
+                    .remote = rights::remote_write},
+    operation_rules{.what = operation::compare_and_swap,
+                    .carriers = rc,
+                    .fills_local = true,
+                    .remote = rights::remote_atomic},
+    operation_rules{.what = operation::fetch_and_add,
+                    .carriers = rc,
+                    .fills_local = true,
+                    .remote = rights::remote_atomic},
 };
 
 /// What is fixed about a transport.

@@ -18,13 +18,12 @@ class read : public request<verbena::read, Local, Remote, Signal> {
   using base = request<verbena::read, Local, Remote, Signal>;
 
  public:
+  using base::base;
   static constexpr operation what = operation::read;
 
   template <local_argument Memory>
   constexpr read(Memory&& into, const std::remove_reference_t<Remote>& from) noexcept
-      : base{as_pieces(std::forward<Memory>(into)), from, 0} {}
-  constexpr read(Local local, Remote remote, std::uint32_t token) noexcept
-      : base{local, remote, token} {}
+      : base{as_pieces(std::forward<Memory>(into)), from, {}, 0} {}
 };
 
 template <local_argument Memory, class T, rights Rights>

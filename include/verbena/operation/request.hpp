@@ -15,46 +15,53 @@ namespace verbena {
 /// The remote end of a request that names none.
 struct no_remote {};
 
+/// The numbers of a request that has none.
+struct no_operands {};
+
 /// Whether a request is signaled: as the connection's signaling policy says, or not.
 struct signal_by_policy {};
 struct signal_never {};
 
-/// What all operations have: local pieces, a remote end, a token that comes back with the
-/// completion. Made in the call of post: what has a name there is referred to, not copied, and
-/// read when it is posted.
-template <template <class, class, class> class Operation, class Local, class Remote, class Signal>
+/// What all operations have: local pieces, a remote end, numbers to work with, a token that comes
+/// back with the completion. Made in the call of post: what has a name there is referred to, not
+/// copied, and read when it is posted.
+template <template <class, class, class> class Operation, class Local, class Remote, class Signal,
+          class Operands = no_operands>
 class request {
  public:
+  using local_type = Local;
+  using remote_type = Remote;
   static constexpr std::size_t piece_count = Local::count;
   static constexpr rights local_rights = Local::granted;
   static constexpr bool one_sided = !std::is_same_v<std::remove_cvref_t<Remote>, no_remote>;
   static constexpr bool asks_signal = !std::is_same_v<Signal, signal_never>;
+
+  constexpr request(Local local, Remote remote, Operands operands, std::uint32_t token) noexcept
+      : local_{local}, remote_{remote}, operands_{operands}, token_{token} {}
 
   template <std::size_t Index>
   [[gnu::always_inline]] constexpr const auto& local() const noexcept {
     return local_.template view<Index>();
   }
   constexpr const std::remove_reference_t<Remote>& remote() const noexcept { return remote_; }
+  constexpr Operands operands() const noexcept { return operands_; }
   constexpr std::uint32_t token() const noexcept { return token_; }
 
   /// With a token of the user's, below 2^24: an index, say, of what the request belongs to.
   constexpr Operation<Local, Remote, Signal> token(std::uint32_t value) const noexcept {
     assert(value < work_request_id::token_limit);
-    return {local_, remote_, value};
+    return {local_, remote_, operands_, value};
   }
 
   /// Without a completion of its own; for signaling::per_operation.
   constexpr Operation<Local, Remote, signal_never> unsignaled() const noexcept {
-    return {local_, remote_, token_};
+    return {local_, remote_, operands_, token_};
   }
-
- protected:
-  constexpr request(Local local, Remote remote, std::uint32_t token) noexcept
-      : local_{local}, remote_{remote}, token_{token} {}
 
  private:
   Local local_;
   [[no_unique_address]] Remote remote_;
+  [[no_unique_address]] Operands operands_;
   std::uint32_t token_;
 };
 

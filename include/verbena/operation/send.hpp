@@ -16,13 +16,12 @@ class send : public request<verbena::send, Local, Remote, Signal> {
   using base = request<verbena::send, Local, Remote, Signal>;
 
  public:
+  using base::base;
   static constexpr operation what = operation::send;
 
   template <local_argument Memory>
   constexpr explicit send(Memory&& from) noexcept
-      : base{as_pieces(std::forward<Memory>(from)), {}, 0} {}
-  constexpr send(Local local, Remote remote, std::uint32_t token) noexcept
-      : base{local, remote, token} {}
+      : base{as_pieces(std::forward<Memory>(from)), {}, {}, 0} {}
 };
 
 template <local_argument Memory>

@@ -18,13 +18,12 @@ class write : public request<verbena::write, Local, Remote, Signal> {
   using base = request<verbena::write, Local, Remote, Signal>;
 
  public:
+  using base::base;
   static constexpr operation what = operation::write;
 
   template <local_argument Memory>
   constexpr write(Memory&& from, const std::remove_reference_t<Remote>& to) noexcept
-      : base{as_pieces(std::forward<Memory>(from)), to, 0} {}
-  constexpr write(Local local, Remote remote, std::uint32_t token) noexcept
-      : base{local, remote, token} {}
+      : base{as_pieces(std::forward<Memory>(from)), to, {}, 0} {}
 };
 
 template <local_argument Memory, class T, rights Rights>

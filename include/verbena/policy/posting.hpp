@@ -7,6 +7,7 @@
 
 #include <verbena/memory/view.hpp>
 #include <verbena/operation/operation.hpp>
+#include <verbena/operation/request.hpp>
 #include <verbena/verbs/ibverbs.hpp>
 
 namespace verbena {
@@ -45,6 +46,7 @@ struct sample_request {
   static constexpr bool one_sided = false;
   template <std::size_t>
   const view<std::byte, rights::local_read>& local() const noexcept;
+  no_operands operands() const noexcept;
 };
 struct sample_labels {
   template <std::size_t>

@@ -2,6 +2,7 @@
 #include <verbena/chain/legal.hpp>
 #include <verbena/memory/role.hpp>
 #include <verbena/memory/view.hpp>
+#include <verbena/operation/fetch_and_add.hpp>
 #include <verbena/operation/read.hpp>
 #include <verbena/operation/receive.hpp>
 #include <verbena/operation/send.hpp>
@@ -86,3 +87,17 @@ static_assert(!vb::can_post<usual, mixed>);
 using all_sinks = decltype(vb::receive{
     vb::pieces{std::declval<local<vb::sink>>(), std::declval<local<vb::remote_writable>>()}});
 static_assert(vb::can_post<usual, all_sinks>);
+
+// FC-26: an atomic takes 8-byte objects, the right to it, and memory for the old value.
+template <class T, class U, vb::rights Rights, vb::role Role = vb::sink>
+using adding = decltype(vb::fetch_and_add{std::declval<vb::view<T, vb::grants_of<Role>>>(),
+                                          std::declval<vb::remote_region<U, Rights>>(), 1});
+static_assert(vb::can_post<usual, adding<std::uint64_t, std::uint64_t, vb::rights::remote_atomic>>);
+static_assert(vb::can_post<usual, adding<double, std::int64_t, vb::rights::remote_atomic>>);
+static_assert(
+    !vb::can_post<usual, adding<std::uint64_t, std::uint32_t, vb::rights::remote_atomic>>);
+static_assert(
+    !vb::can_post<usual, adding<std::uint32_t, std::uint64_t, vb::rights::remote_atomic>>);
+static_assert(!vb::can_post<usual, adding<std::uint64_t, std::uint64_t, vb::rights::remote_write>>);
+static_assert(!vb::can_post<
+              usual, adding<std::uint64_t, std::uint64_t, vb::rights::remote_atomic, vb::source>>);

@@ -3,10 +3,14 @@
 #include <verbena/chain/legal.hpp>
 #include <verbena/memory/role.hpp>
 #include <verbena/memory/view.hpp>
+#include <verbena/operation/compare_and_swap.hpp>
+#include <verbena/operation/fetch_and_add.hpp>
 #include <verbena/operation/read.hpp>
 #include <verbena/operation/receive.hpp>
 #include <verbena/operation/send.hpp>
+#include <verbena/operation/send_with_immediate.hpp>
 #include <verbena/operation/write.hpp>
+#include <verbena/operation/write_with_immediate.hpp>
 #include <verbena/policy/policy_set.hpp>
 #include <verbena/policy/transport/uc.hpp>
 #include <verbena/policy/transport/ud.hpp>
@@ -15,10 +19,10 @@ namespace vb = verbena;
 
 namespace {
 
-using here = vb::view<char, vb::grants_of<vb::sink>>;
-using there =
-    vb::remote_region<char,
-                      vb::remote_part(vb::grants_of<vb::remote_readable, vb::remote_writable>)>;
+using here = vb::view<std::uint64_t, vb::grants_of<vb::sink>>;
+using there = vb::remote_region<
+    std::uint64_t,
+    vb::remote_part(vb::grants_of<vb::remote_readable, vb::remote_writable, vb::remote_atomic>)>;
 
 using rc = vb::policies<vb::transport::rc>;
 using uc = vb::policies<vb::transport::uc>;
@@ -37,7 +41,14 @@ constexpr there t{0, 0, vb::rkey{0}};
 static_assert(taken<decltype(vb::receive{h})> == 111);
 static_assert(taken<decltype(vb::send{h})> == 111);
 static_assert(taken<decltype(vb::read{h, t})> == 100);
+static_assert(taken<decltype(vb::receive{})> == 111);
+static_assert(taken<decltype(vb::send_with_immediate{h, 1})> == 111);
+static_assert(taken<decltype(vb::send_with_immediate{1})> == 111);
 static_assert(taken<decltype(vb::write{h, t})> == 110);
+static_assert(taken<decltype(vb::write_with_immediate{h, t, 1})> == 110);
+static_assert(taken<decltype(vb::write_with_immediate{t, 1})> == 110);
+static_assert(taken<decltype(vb::compare_and_swap{h, t, 1, 2})> == 100);
+static_assert(taken<decltype(vb::fetch_and_add{h, t, 1})> == 100);
 
 // Each operation that a program can post is one row, and stands above.
-static_assert(vb::legality::operations.size() == 4);
+static_assert(vb::legality::operations.size() == 8);
