@@ -114,6 +114,7 @@ void prepare(std::uint16_t unsignaled) {
   state.domain = domain;
   state.max_message = 1 << 30;
   state.read_pieces = 16;
+  state.inline_limit = 2;
   state.unsignaled = unsignaled;
   state.signal_window = 16;
   queue = std::bit_cast<twin::queue>(state);
@@ -139,7 +140,6 @@ std::vector<std::uint64_t> effect(const auto& result, const auto& books) {
   all.push_back(std::bit_cast<std::uint64_t>(result));
   std::array<std::uint64_t, 8> state_words;
   std::memcpy(state_words.data(), &books, sizeof state_words);
-  state_words[7] &= 0xffff'ffff'ffff;  // above it is padding
   all.insert(all.end(), state_words.begin(), state_words.end());
   for (const std::byte* each : ring) all.push_back(reinterpret_cast<std::uintptr_t>(each));
   return all;
@@ -219,6 +219,28 @@ template <class Policies, vb::operation What, std::size_t Pieces, signal Signal,
       asking<asks<Signal, true, What>>(request<What, Pieces>(l + Pieces, r + 1, second, first)));
 }
 
+/// A send or write with an option.
+template <class Policies, vb::operation What, std::size_t Pieces, vb::option Option, signal Signal>
+[[gnu::noinline]] vb::posted post_asking(vb::queue_pair_state& to, const local* l, const remote* r,
+                                         std::uint32_t t, std::uint64_t, std::uint64_t) {
+  const auto plain = request<What, Pieces>(l, r).token(t);
+  if constexpr (Option == vb::option::fenced)
+    return vb::post_on<Policies>(to, no_mutex, plain.fenced());
+  if constexpr (Option == vb::option::solicited)
+    return vb::post_on<Policies>(to, no_mutex, plain.solicited());
+  if constexpr (Option == vb::option::inlined)
+    return vb::post_on<Policies>(to, no_mutex, plain.inlined());
+}
+
+/// A write of memory that is not registered.
+template <class Policies, signal Signal>
+[[gnu::noinline]] vb::posted post_unregistered(vb::queue_pair_state& to, const local* l,
+                                               const remote* r, std::uint32_t t, std::uint64_t,
+                                               std::uint64_t) {
+  return vb::post_on<Policies>(to, no_mutex,
+                               vb::write(vb::unregistered{l->elements()}, *r).token(t));
+}
+
 template <class Policies, std::size_t Pieces, signal Signal>
 [[gnu::noinline]] vb::posted post_mixed(vb::queue_pair_state& to, const local* l, const remote* r,
                                         std::uint32_t t, std::uint64_t, std::uint64_t) {
@@ -271,6 +293,14 @@ class collector {
     add_pieces<policies, 1, Signal>(name + "1 piece ");
     add_pieces<policies, 2, Signal>(name + "2 pieces ");
     add_immediates<policies, 0, Signal>(name + "no piece ");
+    if constexpr (Signal == signal::every || Signal == signal::one_in) {
+      add_options<policies, 1, Signal>(name + "1 piece ");
+      add_options<policies, 2, Signal>(name + "2 pieces ");
+      add<Signal>(name + "unregistered write", post_unregistered<policies, Signal>,
+                  unregistered_twin<Signal, Accounting::checks, false>,
+                  unregistered_twin<Signal, Accounting::checks, true>, locals.data(),
+                  remotes.data());
+    }
     add_operation<policies, vb::operation::compare_and_swap, twin::compare_and_swap, 1, Signal>(
         name + "compare_and_swap", words.data(), remote_words.data());
     add_operation<policies, vb::operation::fetch_and_add, twin::fetch_and_add, 1, Signal>(
@@ -287,6 +317,31 @@ class collector {
     add<Signal>(name + "write*3,send", post_mixed<Policies, Pieces, Signal>,
                 twin::post_mixed<Pieces, Signal, checks>,
                 twin::post_mixed<Pieces, Signal, checks, true>, locals.data(), remotes.data());
+  }
+
+  template <signal Signal, bool Checks, bool Zeroed>
+  static constexpr twin_function unregistered_twin =
+      twin::post_one<twin::write, 1, Signal, Checks, Zeroed, 0, twin::inlining::always>;
+
+  template <class Policies, std::size_t Pieces, signal Signal>
+  void add_options(const std::string& name) {
+    add_option<Policies, vb::operation::write, twin::write, Pieces, Signal, vb::option::fenced,
+               IBV_SEND_FENCE>(name + "fenced write");
+    add_option<Policies, vb::operation::send, twin::send, Pieces, Signal, vb::option::solicited,
+               IBV_SEND_SOLICITED>(name + "solicited send");
+    add_option<Policies, vb::operation::send, twin::send, Pieces, Signal, vb::option::inlined, 0,
+               twin::inlining::where_it_fits>(name + "inlined send");
+  }
+
+  template <class Policies, vb::operation What, twin::operation Twin, std::size_t Pieces,
+            signal Signal, vb::option Option, unsigned Flag,
+            twin::inlining Inlining = twin::inlining::never>
+  void add_option(const std::string& name) {
+    constexpr bool checks = Policies::accounting::checks;
+    add<Signal>(name, post_asking<Policies, What, Pieces, Option, Signal>,
+                twin::post_one<Twin, Pieces, Signal, checks, false, Flag, Inlining>,
+                twin::post_one<Twin, Pieces, Signal, checks, true, Flag, Inlining>, locals.data(),
+                remotes.data());
   }
 
   template <class Policies, std::size_t Pieces, signal Signal>

@@ -40,6 +40,7 @@ struct alignas(64) queue {
   bool attached;
   std::uint8_t read_pieces;
   std::uint8_t lacking;
+  std::uint16_t inline_limit;
 };
 
 struct local {

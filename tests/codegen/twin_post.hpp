@@ -23,6 +23,9 @@ TWIN_INLINE bool fits(const queue* q, const local* l) {
   return l->domain == q->domain && l->size - 1 < q->max_message;
 }
 
+/// How data goes inline: not, where it fits, or always, from memory that is not registered.
+enum class inlining { never, where_it_fits, always };
+
 TWIN_INLINE constexpr bool is_immediate(operation of) {
   return of == send_with_immediate || of == write_with_immediate;
 }
@@ -33,8 +36,12 @@ TWIN_INLINE constexpr bool is_rdma(operation of) {
   return of == read || of == write || of == write_with_immediate;
 }
 
-template <operation What, std::size_t Pieces>
+template <operation What, std::size_t Pieces, inlining Inlining = inlining::never>
 TWIN_INLINE bool suits(const queue* q, const local* l, const remote* r) {
+  if (Inlining == inlining::always) {
+    return l->size <= q->inline_limit && l->size - 1 < q->max_message &&
+           (!is_rdma(What) || l->size <= r->size);
+  }
   if (is_immediate(What) && (q->lacking & 1) != 0) return false;
   if (is_atomic(What)) {
     return (q->lacking & 2) == 0 && l->domain == q->domain && l->size != 0 && r->size != 0 &&
@@ -144,19 +151,28 @@ TWIN_INLINE void note_result(queue* q, std::uint32_t position, const local* l) {
   }
 }
 
-template <operation What, std::size_t Pieces, signal Signal, bool Checks, bool Zeroed = false>
+template <operation What, std::size_t Pieces, signal Signal, bool Checks, bool Zeroed = false,
+          unsigned Extra = 0, inlining Inlining = inlining::never>
 [[gnu::noinline]] outcome post_one(queue* q, const local* l, const remote* r, std::uint32_t token,
                                    std::uint64_t first, std::uint64_t second) {
-  if (Checks && (!has_room(&q->sends, 1) || !suits<What, Pieces>(q, l, r))) [[unlikely]] {
+  if (Checks && (!has_room(&q->sends, 1) || !suits<What, Pieces, Inlining>(q, l, r))) [[unlikely]] {
     return refuse(q, &q->sends, l, r, 1);
+  }
+  unsigned extra = Extra | (Inlining == inlining::always ? unsigned{IBV_SEND_INLINE} : 0U);
+  if (Inlining == inlining::where_it_fits) {
+    const std::size_t total = Pieces == 1 ? l[0].size : l[0].size + l[1].size;
+    if (total <= q->inline_limit) extra |= IBV_SEND_INLINE;
   }
   ibv_send_wr wr;
   ibv_sge sge[Pieces + (Pieces == 0)];
   if (Zeroed) clear(wr, sge);
   ibv_send_wr* bad = nullptr;
   const std::uint32_t position = q->sends.posted;
+  const local bare{l->data, l->size, 0, 0};
+  const local* const from = Inlining == inlining::always ? &bare : l;
   fill<What, Pieces>(&wr, nullptr, sge, pack(q, What, position, token),
-                     flags<Signal, true>(&q->unsignaled, q->signal_window), l, r, {first, second});
+                     flags<Signal, true>(&q->unsignaled, q->signal_window) | extra, from, r,
+                     {first, second});
   note_result<What>(q, position, l);
   const int value = ibv_post_send(q->qp, &wr, &bad);
   if (value != 0 || bad != nullptr) [[unlikely]]

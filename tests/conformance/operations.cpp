@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // needs exceptions
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -184,4 +186,52 @@ TEST_CASE("operations: FC-25 atomics change the peer's object and give the old o
   CHECK(same(old.elements(), expected));
   CHECK(counters.data()[0] == 0x1112'1314'1516'1728);
   CHECK(counters.data()[1] == 2);
+}
+
+TEMPLATE_TEST_CASE("operations: FC-06 unregistered memory travels inline", "[operations]", rc, uc) {
+  VERBENA_DEVICE_OR_SKIP(device);
+  VERBENA_TRANSPORT_OR_SKIP(device, TestType);
+  auto shown = device.allocate<std::uint64_t, vb::remote_writable>(4);
+  auto in = device.allocate<std::uint64_t, vb::sink>(4);
+  auto both = links::connect<TestType>(device, {.inline_bytes = 32}, shown);
+  REQUIRE(both.here.granted().max_inline_data >= 32);
+  const auto to = both.here.template peer<std::uint64_t>();
+  REQUIRE(both.there.post(vb::receive(in)));
+  std::uint64_t number = 0x0102'0304'0506'0708;
+  std::array<std::uint64_t, 4> numbers{1, 2, 3, 4};
+  REQUIRE(both.here.post(vb::write(vb::unregistered{number}, to.subspan(3)),
+                         vb::send(vb::unregistered{numbers}).solicited()));
+  number = 0;
+  numbers = {};
+  both.here.wait(soon, vb::on([](const vb::failed& f) { no_failure(f); }));
+  both.there.wait(soon, vb::on([](const vb::failed& f) { no_failure(f); }));
+  CHECK(same(in.elements(), std::array<std::uint64_t, 4>{1, 2, 3, 4}));
+  CHECK(shown.data()[3] == 0x0102'0304'0506'0708);
+
+  const std::vector<char> longer(both.here.granted().max_inline_data + 1);
+  const vb::error refused =
+      error_of([&] { (void)both.here.post(vb::send(vb::unregistered{longer})); });
+  CHECK(refused == vb::errc::inline_too_long);
+}
+
+TEST_CASE("operations: FC-27 a fenced write does not overtake the read before it", "[operations]") {
+  VERBENA_DEVICE_OR_SKIP(device);
+  constexpr std::size_t words = 64 * 1024;
+  auto shown = device.allocate<std::uint64_t, vb::remote_readable, vb::remote_writable>(words);
+  auto old = device.allocate<std::uint64_t, vb::sink>(words);
+  auto fresh = device.allocate<std::uint64_t, vb::source>(words);
+  fill(shown.elements(), 1);
+  fill(fresh.elements(), 1'000'000);
+  const std::vector<std::uint64_t> before(shown.elements().begin(), shown.elements().end());
+  auto both = links::connect<rc>(device, {}, shown);
+  REQUIRE(both.here.post(
+      vb::read(old, both.here.peer<std::uint64_t, vb::remote_readable>()),
+      vb::write(fresh, both.here.peer<std::uint64_t, vb::remote_writable>()).fenced(),
+      vb::read(old.first(1),
+               both.here.peer<std::uint64_t, vb::remote_readable>().subspan(words - 1))
+          .fenced()));
+  both.here.wait(soon, vb::on([](const vb::failed& f) { no_failure(f); }));
+  CHECK(same(old.elements().subspan(1), std::span{before}.subspan(1)));
+  CHECK(old.data()[0] == fresh.data()[words - 1]);
+  CHECK(same(shown.elements(), fresh.elements()));
 }

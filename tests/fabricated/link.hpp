@@ -25,6 +25,7 @@ struct link_options {
   std::uint32_t max_message = 1U << 30;
   std::uint8_t read_pieces = 16;
   verbena::feature lacking{};
+  std::uint16_t inline_bytes = 0;
 };
 
 /// The least that can be posted to: a queue pair in RTS with its state on a completion queue, for
@@ -46,7 +47,8 @@ class link {
     wanted.send_cq = queue->native();
     wanted.recv_cq = queue->native();
     wanted.qp_type = IBV_QPT_RC;
-    wanted.cap = {options.send_depth, options.receive_depth, options.pieces, options.pieces, 0};
+    wanted.cap = {options.send_depth, options.receive_depth, options.pieces, options.pieces,
+                  options.inline_bytes};
     pair = verbena::verbs::queue_pair::create(domain, wanted, queue).value();
     connect();
 
@@ -60,6 +62,7 @@ class link {
     state->max_message = options.max_message;
     state->read_pieces = options.read_pieces;
     state->lacking = options.lacking;
+    state->inline_limit = options.inline_bytes;
     state->signal_window = Policies::signaling::window(options.send_depth);
     domain_.lingering().add(state->sends);
     domain_.lingering().add(state->receives);

@@ -25,6 +25,7 @@ concept work_request = requires {
   { Request::what } -> std::convertible_to<operation>;
   { Request::piece_count } -> std::convertible_to<std::size_t>;
   { Request::local_rights } -> std::convertible_to<rights>;
+  { Request::asked } -> std::convertible_to<option>;
 };
 
 template <work_request Request>
@@ -45,6 +46,9 @@ enum class objection {
   not_eight_bytes,    ///< an atomic on objects of another size, or with several results
   receive_completes,  ///< a receive that shall not be signaled
   policy_signals,     ///< the signaling policy does not ask the request
+  fence,              ///< on a transport or an operation without
+  solicited,          ///< what gives the peer no completion
+  inlined,            ///< what does not take its data from local memory
 };
 
 /// The first objection to a request on a connection with these policies. The rules stand here and
@@ -54,6 +58,7 @@ constexpr objection objection_to() noexcept {
   constexpr operation what = Request::what;
   constexpr legality::operation_rules rules = legality::rules_of(what);
   if (!Policies::transport::carries(what)) return objection::transport;
+  if (Request::inline_only && !rules.inlined) return objection::inlined;
   if (rules.fills_local && !allows(Request::local_rights, rights::local_write)) {
     return objection::local_right;
   }
@@ -65,6 +70,11 @@ constexpr objection objection_to() noexcept {
   }
   if (!Request::asks_signal && what == operation::receive) return objection::receive_completes;
   if (!Request::asks_signal && !Policies::signaling::by_request) return objection::policy_signals;
+  if (has(Request::asked, option::fenced) && !Policies::transport::fences(what)) {
+    return objection::fence;
+  }
+  if (has(Request::asked, option::solicited) && !rules.solicited) return objection::solicited;
+  if (has(Request::asked, option::inlined) && !rules.inlined) return objection::inlined;
   return objection::none;
 }
 
@@ -112,6 +122,16 @@ struct legal {
       "unsignaled() needs signaling::per_operation: this connection's policy chooses itself");
   static_assert(found != objection::receive_completes,
                 "a RECEIVE always completes: unsignaled() is for send, read and write");
+  static_assert(found != objection::fence || what == operation::receive,
+                "fenced() needs transport::rc: uc and ud have no reads and atomics to wait for");
+  static_assert(found != objection::fence || what != operation::receive,
+                "fenced() is for what is sent: a RECEIVE waits for the peer alone");
+  static_assert(found != objection::solicited,
+                "solicited() is for SEND, SEND_WITH_IMMEDIATE and WRITE_WITH_IMMEDIATE: nothing "
+                "else gives the peer a completion");
+  static_assert(found != objection::inlined,
+                "inlined() and unregistered memory are for sends and writes: what is received, "
+                "read or swapped needs registered memory");
   static_assert(found == objection::none);
 };
 

@@ -32,6 +32,32 @@ inline constexpr feature needs =
     : Request::what == operation::receive && Request::piece_count == 0 ? feature::empty_receives
                                                                        : feature::none;
 
+/// Whether memory is registered in another domain.
+template <class Memory>
+[[gnu::always_inline]] inline bool is_foreign(const Memory& memory, std::uint32_t domain) noexcept {
+  if constexpr (is_unregistered<Memory>) return false;
+  return memory.domain() != domain;
+}
+
+/// The bytes of all pieces.
+template <class Request>
+[[gnu::always_inline]] inline std::size_t size_of(const Request& request) noexcept {
+  return [&]<std::size_t... Index>(std::index_sequence<Index...>) __attribute__((always_inline)) {
+    return (std::size_t{0} + ... + request.template local<Index>().size_bytes());
+  }(std::make_index_sequence<Request::piece_count>{});
+}
+
+/// Whether a request's data goes into the work request.
+template <class Request>
+[[gnu::always_inline]] inline bool goes_inline(const queue_pair_state& state,
+                                               const Request& request) noexcept {
+  if constexpr (Request::inline_only) return true;
+  if constexpr (has(Request::asked, option::inlined)) {
+    return size_of(request) <= state.inline_limit;
+  }
+  return false;
+}
+
 /// What of a request does not suit the queue pair, errc{} when all does. A piece of no
 /// bytes is refused too: adapters read a scatter/gather entry of length 0 as 2^31 bytes.
 template <class Request>
@@ -47,8 +73,12 @@ template <class Request>
       if (Request::piece_count > state.read_pieces) [[unlikely]]
         return errc::not_supported;
     }
-    if (((request.template local<Index>().domain() != state.domain) || ...)) [[unlikely]] {
+    if ((is_foreign(request.template local<Index>(), state.domain) || ...)) [[unlikely]] {
       return errc::foreign_domain;
+    }
+    if constexpr (Request::inline_only) {
+      if (size_of(request) > state.inline_limit) [[unlikely]]
+        return errc::inline_too_long;
     }
     if constexpr (is_atomic(what)) {
       if (request.template local<0>().size() == 0) [[unlikely]]
@@ -193,7 +223,7 @@ template <class Policies, class... Requests>
         }
         const auto id =
             work_request_id::make(Request::what, state.owner, position + Index, request.token());
-        return label{id.word, signaled};
+        return label{id.word, signaled, goes_inline(state, request)};
       };
   const answer got = Policies::posting::post(state.queue_pair, label_of, requests...);
   // Whether a lone request was refused needs no telling; the constant for it g++ keeps over the

@@ -250,9 +250,7 @@ class attachment {
     wanted.cap.max_recv_wr = options_.receive_depth;
     wanted.cap.max_send_sge = options_.send_pieces;
     wanted.cap.max_recv_sge = options_.receive_pieces;
-    BOOST_OUTCOME_TRY(auto made, verbs::queue_pair::create(domain_, wanted, queue_));
-    queue_pair_ = std::move(made);
-    granted_ = wanted.cap;
+    BOOST_OUTCOME_TRY(make_queue_pair(wanted));
     BOOST_OUTCOME_TRY(check_granted());
 
     // More may be granted than asked: it is used where the completion queue has room for it.
@@ -278,6 +276,7 @@ class attachment {
     state_->memory_at = memory_at_.get();
     state_->memory_mask = static_cast<std::uint16_t>(positions - 1);
     state_->lacking = lacking;
+    state_->inline_limit = static_cast<std::uint16_t>(std::min(granted_.max_inline_data, 0xffffU));
     state_->sends.capacity = sends;
     state_->receives.capacity = receives;
     state_->domain = domain_.id();
@@ -287,6 +286,27 @@ class attachment {
     domain_.lingering().add(state_->sends);
     domain_.lingering().add(state_->receives);
     return allow<Transport>(options_.peer_may);
+  }
+
+  /// What an adapter can take inline can not be asked: where less is welcome, less is tried until
+  /// it takes that.
+  result<void> make_queue_pair(const ibv_qp_init_attr& wanted) {
+    // 28 bytes and their header are no longer than the two pieces of memory that a request has.
+    std::uint32_t bytes = options_.inline_bytes.value_or(28);
+    const bool exact = options_.inline_bytes && options_.capacity == capacity::exact;
+    for (;; bytes /= 2) {
+      ibv_qp_init_attr asked = wanted;
+      asked.cap.max_inline_data = bytes;
+      auto made = verbs::queue_pair::create(domain_, asked, queue_);
+      const bool too_long = !made && made.error() == std::errc::invalid_argument && bytes != 0;
+      if (too_long && !exact) continue;
+      BOOST_OUTCOME_TRY(queue_pair_, std::move(made));
+      granted_ = asked.cap;
+      if (!exact || granted_.max_inline_data >= bytes) return success();
+      return error{errc::capacity, "inline_bytes " + std::to_string(bytes) + "; " +
+                                       device().name() + " granted " +
+                                       std::to_string(granted_.max_inline_data)};
+    }
   }
 
   /// iWARP has no immediates (RFC 5040) and, like its drivers, no atomics; siw refuses receives

@@ -20,7 +20,7 @@ enum class connection_id : std::uint32_t {};
 
 /// The operation that a template such as verbena::write stands for.
 template <template <class, class, class> class Operation>
-inline constexpr operation operation_of = Operation<pieces<>, no_remote, signal_by_policy>::what;
+inline constexpr operation operation_of = Operation<pieces<>, no_remote, no_options>::what;
 
 /// A request that succeeded, as a handler gets it. Refers to the completion being dispatched: use
 /// it inside the handler only.

@@ -26,6 +26,10 @@ inline std::string shortcomings(const queue_pair_state& state) {
   if (result.failed_with(errc::message_too_long)) {
     what += " (1 to " + std::to_string(state.max_message) + " bytes can be sent at a time)";
   }
+  if (result.failed_with(errc::inline_too_long)) {
+    what += " (of unregistered memory " + std::to_string(state.inline_limit) +
+            " bytes can be sent at a time: see options::inline_bytes)";
+  }
   if (result.failed_with(errc::not_supported)) {
     what += " (" + shortcomings(state) + ")";
   }

@@ -39,8 +39,9 @@ struct alignas(64) queue_pair_state {
   std::uint16_t signal_window = 1;
   status failure = status::success;  ///< of the request that failed first
   bool attached = false;
-  std::uint8_t read_pieces = 0;  ///< local pieces that one read may fill; iWARP: one
-  feature lacking{};             ///< of the device
+  std::uint8_t read_pieces = 0;    ///< local pieces that one read may fill; iWARP: one
+  feature lacking{};               ///< of the device
+  std::uint16_t inline_limit = 0;  ///< bytes
 
   constexpr bool lacks(feature one) const noexcept {
     return (static_cast<unsigned>(lacking) & static_cast<unsigned>(one)) != 0;

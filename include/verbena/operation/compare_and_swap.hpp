@@ -21,10 +21,10 @@ struct compare_operands {
 /// the old value to the first object of the local memory and to the completion, in host order as
 /// far as libibverbs lets one know. Atomic against operations of the same adapter; against the
 /// peer's processor only where ibv_device_attr::atomic_cap is IBV_ATOMIC_GLOB.
-template <class Local, class Remote, class Signal = signal_by_policy>
+template <class Local, class Remote, class Options = no_options>
 class compare_and_swap
-    : public request<verbena::compare_and_swap, Local, Remote, Signal, compare_operands> {
-  using base = request<verbena::compare_and_swap, Local, Remote, Signal, compare_operands>;
+    : public request<verbena::compare_and_swap, Local, Remote, Options, compare_operands> {
+  using base = request<verbena::compare_and_swap, Local, Remote, Options, compare_operands>;
 
  public:
   using base::base;

@@ -19,9 +19,9 @@ struct add_operand {
 /// Adds to the first object of a remote region, modulo 2^64 and in one step, and gives the old
 /// value to the first object of the local memory and to the completion, in host order as far as
 /// libibverbs lets one know. Atomic as compare_and_swap is.
-template <class Local, class Remote, class Signal = signal_by_policy>
-class fetch_and_add : public request<verbena::fetch_and_add, Local, Remote, Signal, add_operand> {
-  using base = request<verbena::fetch_and_add, Local, Remote, Signal, add_operand>;
+template <class Local, class Remote, class Options = no_options>
+class fetch_and_add : public request<verbena::fetch_and_add, Local, Remote, Options, add_operand> {
+  using base = request<verbena::fetch_and_add, Local, Remote, Options, add_operand>;
 
  public:
   using base::base;

@@ -13,9 +13,9 @@ namespace verbena {
 /// Reads the front of a remote region into local memory, as many bytes as that holds; valid once
 /// the completion has been polled. Writes and sends posted later may overtake it
 /// (ibv_post_send(3), IBV_SEND_FENCE).
-template <class Local, class Remote, class Signal = signal_by_policy>
-class read : public request<verbena::read, Local, Remote, Signal> {
-  using base = request<verbena::read, Local, Remote, Signal>;
+template <class Local, class Remote, class Options = no_options>
+class read : public request<verbena::read, Local, Remote, Options> {
+  using base = request<verbena::read, Local, Remote, Options>;
 
  public:
   using base::base;

@@ -12,9 +12,9 @@ namespace verbena {
 /// longer message fails both ends, on UC and UD it is lost (ibv_post_recv(3)). A write with
 /// immediate takes a receive too, and leaves its memory as it is. Receives are used in the order
 /// posted.
-template <class Local, class Remote = no_remote, class Signal = signal_by_policy>
-class receive : public request<verbena::receive, Local, Remote, Signal> {
-  using base = request<verbena::receive, Local, Remote, Signal>;
+template <class Local, class Remote = no_remote, class Options = no_options>
+class receive : public request<verbena::receive, Local, Remote, Options> {
+  using base = request<verbena::receive, Local, Remote, Options>;
 
  public:
   using base::base;

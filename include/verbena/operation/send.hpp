@@ -11,9 +11,9 @@ namespace verbena {
 /// Sends local memory to the peer's next posted receive. The memory is the adapter's until the
 /// completion; completion means that the peer's adapter has the message (ibv_post_send(3)).
 /// Ordered after earlier sends and writes of the connection.
-template <class Local, class Remote = no_remote, class Signal = signal_by_policy>
-class send : public request<verbena::send, Local, Remote, Signal> {
-  using base = request<verbena::send, Local, Remote, Signal>;
+template <class Local, class Remote = no_remote, class Options = no_options>
+class send : public request<verbena::send, Local, Remote, Options> {
+  using base = request<verbena::send, Local, Remote, Options>;
 
  public:
   using base::base;

@@ -11,10 +11,10 @@ namespace verbena {
 
 /// As send, with 32 bits that the peer finds in its completion (completed<receive>::immediate());
 /// without memory those are the message. Not on iWARP.
-template <class Local, class Remote = no_remote, class Signal = signal_by_policy>
+template <class Local, class Remote = no_remote, class Options = no_options>
 class send_with_immediate
-    : public request<verbena::send_with_immediate, Local, Remote, Signal, immediate_operand> {
-  using base = request<verbena::send_with_immediate, Local, Remote, Signal, immediate_operand>;
+    : public request<verbena::send_with_immediate, Local, Remote, Options, immediate_operand> {
+  using base = request<verbena::send_with_immediate, Local, Remote, Options, immediate_operand>;
 
  public:
   using base::base;

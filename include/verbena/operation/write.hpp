@@ -13,9 +13,9 @@ namespace verbena {
 /// Writes local memory to the front of a remote region, without the peer's program noticing. The
 /// completion says that the peer's adapter has the data, not that its program can see it: for
 /// that, a send after it on the same connection (ibv_post_send(3)).
-template <class Local, class Remote, class Signal = signal_by_policy>
-class write : public request<verbena::write, Local, Remote, Signal> {
-  using base = request<verbena::write, Local, Remote, Signal>;
+template <class Local, class Remote, class Options = no_options>
+class write : public request<verbena::write, Local, Remote, Options> {
+  using base = request<verbena::write, Local, Remote, Options>;
 
  public:
   using base::base;

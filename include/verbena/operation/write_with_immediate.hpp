@@ -14,10 +14,10 @@ namespace verbena {
 /// As write, but the peer's program notices: one of its receives completes with these 32 bits
 /// (completed<receive>::immediate()), and then it sees the data. Without memory it only notices.
 /// Not on iWARP.
-template <class Local, class Remote, class Signal = signal_by_policy>
+template <class Local, class Remote, class Options = no_options>
 class write_with_immediate
-    : public request<verbena::write_with_immediate, Local, Remote, Signal, immediate_operand> {
-  using base = request<verbena::write_with_immediate, Local, Remote, Signal, immediate_operand>;
+    : public request<verbena::write_with_immediate, Local, Remote, Options, immediate_operand> {
+  using base = request<verbena::write_with_immediate, Local, Remote, Options, immediate_operand>;
 
  public:
   using base::base;

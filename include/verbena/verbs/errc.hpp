@@ -34,6 +34,7 @@ enum class errc {
   disconnected,      ///< the peer closed, or died
   moved_from,        ///< the object has been moved from or closed
   misaligned,        ///< an atomic on an address that is no multiple of 8
+  inline_too_long,   ///< unregistered memory longer than what the queue pair takes inline
 };
 
 /// The category "verbena". Thread safe; lives for the whole program.
@@ -67,6 +68,7 @@ inline const std::error_category& category() noexcept {
         case errc::disconnected: return "disconnected";
         case errc::moved_from: return "moved-from or closed object";
         case errc::misaligned: return "address not a multiple of 8";
+        case errc::inline_too_long: return "too long to be sent inline";
       }
       return "unknown error " + std::to_string(value);
     }

@@ -50,5 +50,39 @@ static_assert(taken<decltype(vb::write_with_immediate{t, 1})> == 110);
 static_assert(taken<decltype(vb::compare_and_swap{h, t, 1, 2})> == 100);
 static_assert(taken<decltype(vb::fetch_and_add{h, t, 1})> == 100);
 
+// The flags: a fence on RC alone, solicited what completes at the peer, inline what is taken from
+// memory.
+static_assert(taken<decltype(vb::send{h}.fenced())> == 100);
+static_assert(taken<decltype(vb::send_with_immediate{h, 1}.fenced())> == 100);
+static_assert(taken<decltype(vb::read{h, t}.fenced())> == 100);
+static_assert(taken<decltype(vb::write{h, t}.fenced())> == 100);
+static_assert(taken<decltype(vb::write_with_immediate{h, t, 1}.fenced())> == 100);
+static_assert(taken<decltype(vb::compare_and_swap{h, t, 1, 2}.fenced())> == 100);
+static_assert(taken<decltype(vb::fetch_and_add{h, t, 1}.fenced())> == 100);
+static_assert(taken<decltype(vb::receive{h}.fenced())> == 0);
+
+static_assert(taken<decltype(vb::send{h}.solicited())> == 111);
+static_assert(taken<decltype(vb::send_with_immediate{h, 1}.solicited())> == 111);
+static_assert(taken<decltype(vb::write_with_immediate{h, t, 1}.solicited())> == 110);
+static_assert(taken<decltype(vb::read{h, t}.solicited())> == 0);
+static_assert(taken<decltype(vb::write{h, t}.solicited())> == 0);
+static_assert(taken<decltype(vb::compare_and_swap{h, t, 1, 2}.solicited())> == 0);
+static_assert(taken<decltype(vb::fetch_and_add{h, t, 1}.solicited())> == 0);
+static_assert(taken<decltype(vb::receive{h}.solicited())> == 0);
+
+static_assert(taken<decltype(vb::send{h}.inlined())> == 111);
+static_assert(taken<decltype(vb::send_with_immediate{h, 1}.inlined())> == 111);
+static_assert(taken<decltype(vb::write{h, t}.inlined())> == 110);
+static_assert(taken<decltype(vb::write_with_immediate{h, t, 1}.inlined())> == 110);
+static_assert(taken<decltype(vb::read{h, t}.inlined())> == 0);
+static_assert(taken<decltype(vb::compare_and_swap{h, t, 1, 2}.inlined())> == 0);
+static_assert(taken<decltype(vb::fetch_and_add{h, t, 1}.inlined())> == 0);
+static_assert(taken<decltype(vb::receive{h}.inlined())> == 0);
+
+// Memory that is registered nowhere can only be taken from.
+constexpr vb::unregistered bare{"text"};
+static_assert(taken<decltype(vb::send{bare})> == 111);
+static_assert(taken<decltype(vb::receive{bare})> == 0);
+
 // Each operation that a program can post is one row, and stands above.
 static_assert(vb::legality::operations.size() == 8);

@@ -48,8 +48,9 @@ struct list {
     work.num_sge = static_cast<int>(Request::piece_count);
     work.opcode = opcode(Request::what);
     work.send_flags = as.signaled ? unsigned{IBV_SEND_SIGNALED} : 0U;
-    if constexpr (Request::what == operation::read || Request::what == operation::write ||
-                  Request::what == operation::marker) {
+    if constexpr (flags(Request::asked) != 0) work.send_flags |= flags(Request::asked);
+    if (as.inlined) work.send_flags |= IBV_SEND_INLINE;
+    if constexpr (Request::what == operation::read || Request::what == operation::write) {
       work.wr.rdma.remote_addr = request.remote().address();
       work.wr.rdma.rkey = static_cast<std::uint32_t>(request.remote().key());
     }
@@ -77,6 +78,11 @@ struct list {
       }
       work.wr.atomic.rkey = static_cast<std::uint32_t>(request.remote().key());
     }
+  }
+
+  static constexpr unsigned flags(option asked) noexcept {
+    return (has(asked, option::fenced) ? unsigned{IBV_SEND_FENCE} : 0U) |
+           (has(asked, option::solicited) ? unsigned{IBV_SEND_SOLICITED} : 0U);
   }
 
   static constexpr ibv_wr_opcode opcode(operation of) noexcept {
