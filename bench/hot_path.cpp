@@ -35,6 +35,9 @@ State made_state() {
   made.memory_mask = 63;
   made.domain = domain;
   made.max_message = 1U << 20;
+  made.send_pieces = 16;
+  made.receive_pieces = 16;
+  made.read_pieces = 16;
   made.signal_window = 1;
   made.sends.capacity = 64;
   made.receives.capacity = 64;

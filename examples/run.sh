@@ -141,31 +141,35 @@ finish() {
   fi
 }
 
+all_examples() {
+  local each names=()
+  for each in examples/*.cpp; do names+=("$(basename "$each" .cpp)"); done
+  echo "${names[*]}"
+}
+
 guest=() here=() examples=() packages=yes
 while (($#)); do
   case $1 in
     --help) usage; exit ;;
     --device)
       case ${2-} in
-        '') usage >&2; exit 2 ;;
+        '') echo 'examples/run.sh: --device needs the name of a device' >&2; exit 2 ;;
         rxe | siw) guest+=("${2}0") ;;
         *) here+=("$2") ;;
       esac
       shift ;;
     --no-packages) packages=no ;;
     *)
-      [[ -e examples/$1.cpp ]] || { usage >&2; exit 2; }
+      [[ $1 != */* && -e examples/$1.cpp ]] || {
+        printf 'examples/run.sh: no example or option is called "%s"; there are: %s\n' "$1" "$(all_examples)" >&2
+        exit 2
+      }
       examples+=("$1") ;;
   esac
   shift
 done
 ((${#guest[@]} + ${#here[@]})) || here=(soft) guest=(rxe0 siw0)
-if ((${#examples[@]} == 0)); then
-  for source in examples/*.cpp; do
-    source=${source##*/}
-    examples+=("${source%.cpp}")
-  done
-fi
+((${#examples[@]})) || read -r -a examples <<<"$(all_examples)"
 
 if [[ $packages == yes ]]; then .ci/packages.sh build || exit 1; fi
 if step "build" build; then

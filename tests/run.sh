@@ -128,7 +128,10 @@ while (($#)); do
     --quick) chosen+=(lint dev) ;;
     --no-packages) packages=no ;;
     *)
-      [[ " ${parts[*]} ${named_parts[*]} " == *" $1 "* ]] || { usage >&2; exit 2; }
+      declare -F "part_$1" >/dev/null || {
+        printf 'tests/run.sh: no part or option is called "%s"; there are: %s\n' "$1" "${parts[*]} ${named_parts[*]}" >&2
+        exit 2
+      }
       chosen+=("$1") ;;
   esac
   shift

@@ -55,11 +55,10 @@ void prepare(std::span<const vb::operation> kinds) {
   for (std::uint32_t i = 0; i < connections; ++i) {
     vb::queue_pair_state& each = *states()[i];
     const std::uint32_t owner = each.owner;
-    each = {};
+    each = vb::queue_pair_state{};
     each.memory_at = ring.data();
     each.memory_mask = 63;
     each.owner = owner;
-    each.attached = true;
     each.sends = {0x1'0010, 0x1'0000, 64};
     each.receives = {0x2'0010, 0x2'0000, 64};
     twin_queues[i] = std::bit_cast<twin::queue>(each);

@@ -104,7 +104,7 @@ void prepare(std::uint16_t unsignaled) {
   ring = {};
   accepting::instance.context.ops.post_send = take_sends;
   accepting::instance.context.ops.post_recv = take_receives;
-  state = {};
+  state = vb::queue_pair_state{};
   state.queue_pair = &accepting::instance.queue_pair;
   state.memory_at = ring.data();
   state.memory_mask = 63;
@@ -113,6 +113,8 @@ void prepare(std::uint16_t unsignaled) {
   state.owner = 0x3'0004;
   state.domain = domain;
   state.max_message = 1 << 30;
+  state.send_pieces = 16;
+  state.receive_pieces = 16;
   state.read_pieces = 16;
   state.inline_limit = 2;
   state.unsignaled = unsignaled;

@@ -36,10 +36,11 @@ struct alignas(64) queue {
   std::uint16_t memory_mask;
   std::uint16_t unsignaled;
   std::uint16_t signal_window;
-  std::uint8_t failure;
-  bool attached;
+  std::uint8_t failure : 5;
+  std::uint8_t lacking : 3;
+  std::uint8_t send_pieces;
+  std::uint8_t receive_pieces;
   std::uint8_t read_pieces;
-  std::uint8_t lacking;
   std::uint16_t inline_limit;
 };
 

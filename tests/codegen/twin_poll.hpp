@@ -34,7 +34,7 @@ enum class wants { writes, receives, immediates, additions, all };
 TWIN_COLD void failed(queue* q, const ibv_wc* wc, tally* t) {
   const bool is_receive = ((wc->wr_id >> 36) & 0xf) == receive;
   retire(is_receive ? &q->receives : &q->sends, static_cast<std::uint16_t>(wc->wr_id));
-  if (q->failure == 0) q->failure = static_cast<std::uint8_t>(wc->status);
+  if (q->failure == 0) q->failure = static_cast<std::uint8_t>(wc->status) & 31;
   q->sends.capacity = 0;
   q->receives.capacity = 0;
   t->failures += 1;

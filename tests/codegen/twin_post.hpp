@@ -19,8 +19,10 @@ TWIN_INLINE bool has_room(const positions* p, std::uint32_t requests) {
 }
 
 // A size of 0 is refused: adapters read it as 2^31.
+template <operation What>
 TWIN_INLINE bool fits(const queue* q, const local* l) {
-  return l->domain == q->domain && l->size - 1 < q->max_message;
+  const std::size_t most = What == receive ? std::size_t{1} << 31 : q->max_message;
+  return l->domain == q->domain && l->size - 1 < most;
 }
 
 /// How data goes inline: not, where it fits, or always, from memory that is not registered.
@@ -45,13 +47,16 @@ TWIN_INLINE bool suits(const queue* q, const local* l, const remote* r) {
   if (is_immediate(What) && (q->lacking & 1) != 0) return false;
   if (is_atomic(What)) {
     return (q->lacking & 2) == 0 && l->domain == q->domain && l->size != 0 && r->size != 0 &&
-           r->address % 8 == 0;
+           r->address % 8 == 0 && q->read_pieces != 0;
   }
   if (What == receive && Pieces == 0) return (q->lacking & 4) == 0;
-  if (What == read && Pieces > 1 && Pieces > q->read_pieces) return false;
+  if (What == read && Pieces > q->read_pieces) return false;
+  if (What == receive && Pieces > 1 && Pieces > q->receive_pieces) return false;
+  if (What != read && What != receive && Pieces > 1 && Pieces > q->send_pieces) return false;
   if (Pieces == 0) return true;
-  if (Pieces == 1) return fits(q, l) && (!is_rdma(What) || l->size <= r->size);
-  return fits(q, l) && fits(q, l + 1) && l[0].size + l[1].size <= q->max_message &&
+  if (Pieces == 1) return fits<What>(q, l) && (!is_rdma(What) || l->size <= r->size);
+  return fits<What>(q, l) && fits<What>(q, l + 1) &&
+         (What == receive || l[0].size + l[1].size <= q->max_message) &&
          (!is_rdma(What) || l[0].size + l[1].size <= r->size);
 }
 

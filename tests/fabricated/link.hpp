@@ -23,6 +23,8 @@ struct link_options {
   std::uint32_t receive_depth = 16;
   std::uint32_t pieces = 4;
   std::uint32_t max_message = 1U << 30;
+  std::uint8_t send_pieces = 16;
+  std::uint8_t receive_pieces = 16;
   std::uint8_t read_pieces = 16;
   verbena::feature lacking{};
   std::uint16_t inline_bytes = 0;
@@ -60,6 +62,8 @@ class link {
     state->receives.capacity = options.receive_depth;
     state->domain = domain.id();
     state->max_message = options.max_message;
+    state->send_pieces = options.send_pieces;
+    state->receive_pieces = options.receive_pieces;
     state->read_pieces = options.read_pieces;
     state->lacking = options.lacking;
     state->inline_limit = options.inline_bytes;

@@ -58,20 +58,30 @@ template <class Request>
   return false;
 }
 
-/// What of a request does not suit the queue pair, errc{} when all does. A piece of no
-/// bytes is refused too: adapters read a scatter/gather entry of length 0 as 2^31 bytes.
+/// The longest scatter/gather entry: adapters read a length of 0 as 2^31 bytes, which is also why
+/// a piece of no bytes is refused.
+inline constexpr std::size_t longest_piece = std::size_t{1} << 31;
+
+/// What of a request does not suit the queue pair, errc{} when all does.
 template <class Request>
 [[gnu::always_inline]] inline errc judge(const queue_pair_state& state,
                                          const Request& request) noexcept {
   return [&]<std::size_t... Index>(std::index_sequence<Index...>) __attribute__((always_inline)) {
     constexpr operation what = Request::what;
+    constexpr bool receives = what == operation::receive;
     if constexpr (needs<Request> != feature::none) {
       if (state.lacks(needs<Request>)) [[unlikely]]
         return errc::not_supported;
     }
-    if constexpr (what == operation::read && Request::piece_count > 1) {
-      if (Request::piece_count > state.read_pieces) [[unlikely]]
+    if constexpr (is_atomic(what)) {
+      if (state.read_pieces == 0) [[unlikely]]
         return errc::not_supported;
+    } else if constexpr (what == operation::read) {
+      if (Request::piece_count > state.read_pieces) [[unlikely]]
+        return state.read_pieces == 0 ? errc::not_supported : errc::too_many_pieces;
+    } else if constexpr (Request::piece_count > 1) {
+      if (Request::piece_count > (receives ? state.receive_pieces : state.send_pieces)) [[unlikely]]
+        return errc::too_many_pieces;
     }
     if ((is_foreign(request.template local<Index>(), state.domain) || ...)) [[unlikely]] {
       return errc::foreign_domain;
@@ -82,19 +92,20 @@ template <class Request>
     }
     if constexpr (is_atomic(what)) {
       if (request.template local<0>().size() == 0) [[unlikely]]
-        return errc::message_too_long;
+        return errc::empty_piece;
       if (request.remote().size() == 0) [[unlikely]]
         return errc::outside_region;
       if (request.remote().address() % atomic_size != 0) [[unlikely]]
         return errc::misaligned;
       return errc{};
     }
-    if (((request.template local<Index>().size_bytes() - 1 >= state.max_message) || ...))
-        [[unlikely]] {
-      return errc::message_too_long;
+    const std::size_t most = receives ? longest_piece : state.max_message;
+    if (((request.template local<Index>().size_bytes() - 1 >= most) || ...)) [[unlikely]] {
+      const bool empty = ((request.template local<Index>().size_bytes() == 0) || ...);
+      return empty ? errc::empty_piece : errc::message_too_long;
     }
-    const std::size_t total = (std::size_t{0} + ... + request.template local<Index>().size_bytes());
-    if (sizeof...(Index) > 1 && total > state.max_message) [[unlikely]] {
+    const std::size_t total = size_of(request);
+    if (!receives && sizeof...(Index) > 1 && total > most) [[unlikely]] {
       return errc::message_too_long;
     }
     if constexpr (Request::one_sided && Request::piece_count != 0) {
@@ -114,11 +125,12 @@ template <class... Requests>
     return errc::would_block;
   errc why{};
   (void)(((why = judge(state, requests)) != errc{}) || ...);
-  // From here on memory is read again: sizes kept for the entries would only be spilled.
-  if constexpr (posting::piece_sum<Requests...> +
-                    2 * (0 + ... + int{has_immediate(Requests::what)}) >
-                3)
-    asm volatile("" : : : "memory");
+  // From here on memory is read again: sizes kept from their sum, beside the immediates that came
+  // in registers, would only be spilled.
+  constexpr bool sums = ((Requests::what != operation::receive) && ...);
+  constexpr std::size_t kept =
+      posting::piece_sum<Requests...> + 2 * (0 + ... + std::size_t{has_immediate(Requests::what)});
+  if constexpr (sums && kept > 3) asm volatile("" : : : "memory");
   return why;
 }
 

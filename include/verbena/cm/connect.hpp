@@ -22,9 +22,11 @@ template <class Transport, class Attachment>
 result<region_list> reach(const verbs::cm_id& id, Attachment& here, const address& to,
                           std::chrono::steady_clock::time_point deadline, int stop,
                           const region_list& offered) {
+  using std::chrono::milliseconds;
+  // At least one: the kernel refuses to resolve a route in no time, which await() has words for.
   const auto left = [&] {
-    return std::chrono::ceil<std::chrono::milliseconds>(
-        std::max(deadline - std::chrono::steady_clock::now(), {}));
+    const auto time = deadline - std::chrono::steady_clock::now();
+    return std::max(std::chrono::ceil<milliseconds>(time), milliseconds{1});
   };
   BOOST_OUTCOME_TRY(id.resolve_address(to.native(), left()));
   BOOST_OUTCOME_TRY(

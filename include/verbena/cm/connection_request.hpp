@@ -65,6 +65,7 @@ class basic_connection_request {
       return error{errc::moved_from, "accepting with an endpoint"};
     if (id_.native_handle() == nullptr) return error{errc::moved_from, "accepting a request"};
     auto held = std::move(here).release();
+    BOOST_OUTCOME_TRY(offered.check(held->domain().id()));
     verbs::cm_id id = std::move(id_);
     if (const auto answered = answer(id, *held, deadline, stop, offered); !answered) {
       error why = cm::reason_of(id, answered.error());

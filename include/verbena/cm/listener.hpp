@@ -24,6 +24,8 @@ struct listener_options {
 /// but for stop() and resume(). Connections outlive it.
 template <class Policies>
 class basic_listener {
+  static_assert(Policies::setup::uses_cm,
+                "a listener needs setup::cm: setup::descriptor has nothing to listen for");
   using errors = typename Policies::errors;
   using clock = std::chrono::steady_clock;
 
@@ -66,7 +68,9 @@ class basic_listener {
   void resume() const noexcept { stop_.resume(); }
 
   /// Readable when a peer asks: for poll() or epoll.
-  int descriptor() const noexcept { return id_.channel().descriptor(); }
+  int descriptor() const noexcept {
+    return native_handle() != nullptr ? id_.channel().descriptor() : -1;
+  }
   rdma_cm_id* native_handle() const noexcept { return id_.native_handle(); }
 
  private:
@@ -99,6 +103,7 @@ class basic_listener {
   }
 
   result<request_type> next_by(clock::time_point deadline) {
+    if (native_handle() == nullptr) return error{errc::moved_from, "waiting on a listener"};
     for (;;) {
       BOOST_OUTCOME_TRY(auto event, cm::await(id_, deadline, stop_.descriptor(),
                                               "waiting for a peer to ask for a connection",

@@ -57,6 +57,7 @@ result<void> open_to_peer(Attachment& here, const verbs::cm_id& id, rights offer
 template <class Attachment>
 result<void> make_ready(Attachment& here, const verbs::cm_id& id, const private_data& peer,
                         const rdma_conn_param& agreed) {
+  here.agree_on_reads(agreed.initiator_depth);
   if (here.device().is_iwarp()) return success();
   const options& chosen = here.options();
   int mask = 0;

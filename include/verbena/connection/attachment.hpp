@@ -39,20 +39,30 @@ class attachment {
                                                     verbena::options asked,
                                                     std::shared_ptr<core> queue) {
     const verbs::device& device = domain.device();
+    BOOST_OUTCOME_TRY(device.usable("making an endpoint on a device"));
+    if (queue != nullptr && queue->native() == nullptr)
+      return error{errc::moved_from, "making an endpoint on a completion queue"};
+    if (queue != nullptr && queue->native()->context != device.native_handle()) {
+      return error{errc::mismatch, "the completion queue is of another opened device than " +
+                                       device.name() + ", though it may have the same name"};
+    }
     if (device.is_iwarp() && Transport::queue_pair_type != IBV_QPT_RC) {
       return error{errc::not_supported, std::string{"transport::"} +
                                             legality::rules_of(Transport::queue_pair_type).name +
                                             " on " + device.name() +
                                             " (iWARP: transport::rc alone)"};
     }
+    const bool own = queue == nullptr;
     BOOST_OUTCOME_TRY(fit(device, asked));
+    if (own) {
+      BOOST_OUTCOME_TRY(fit_own_queue(device, asked));
+    }
     BOOST_OUTCOME_TRY(auto port, device.port(asked.port));
     if (port.state != IBV_PORT_ACTIVE) {
       return error{
           std::make_error_code(std::errc::network_down),
           "port " + std::to_string(asked.port) + " of " + device.name() + " is not active"};
     }
-    const bool own = queue == nullptr;
     if (own) {
       const std::uint32_t most = static_cast<std::uint32_t>(device.attributes().max_cqe);
       const std::uint32_t entries =
@@ -71,6 +81,7 @@ class attachment {
   attachment(const attachment&) = delete;
   attachment& operator=(const attachment&) = delete;
   ~attachment() {
+    assert(!waits_ && "a handler destroyed the connection whose wait() had called it");
     if (state_ == nullptr) return;
     if (auto closed = close(deadline_after(options_.close_timeout)); !closed) {
       verbs::destroy_failure.load()(closed.error());
@@ -87,6 +98,8 @@ class attachment {
   const ibv_port_attr& port() const noexcept { return port_; }
   ibv_qp* native_handle() const noexcept { return queue_pair_.native_handle(); }
   Mutex& mutex() noexcept { return mutex_; }
+  /// Whether a handler that wait() called is running: nothing may be closed then.
+  bool waits() const noexcept { return waits_; }
 
   /// The largest MTU this end can do.
   ibv_mtu max_mtu() const noexcept {
@@ -112,6 +125,19 @@ class attachment {
     return queue_pair_.modify(attributes, mask, step);
   }
 
+  /// How many reads the peers agreed that this end may have in flight: without any, an adapter
+  /// takes a read and never does it. How many pieces one fills is max_sge_rd where that differs,
+  /// see ibv_query_device(3); drivers that know no difference leave it 0 but for iWARP's, whose
+  /// reads name one place (RFC 5040).
+  void agree_on_reads(std::uint8_t depth) noexcept {
+    const int limit = device().attributes().max_sge_rd;
+    std::uint32_t most = granted_.max_send_sge;
+    if (limit > 0 || device().is_iwarp()) {
+      most = std::min(most, static_cast<std::uint32_t>(std::max(limit, 1)));
+    }
+    state_->read_pieces = depth == 0 ? std::uint8_t{0} : in_a_byte(most);
+  }
+
   /// Makes every request outstanding or posted from now on complete as flushed.
   result<void> fail() {
     BOOST_OUTCOME_TRY(queue_pair_.fail());
@@ -125,6 +151,7 @@ class attachment {
   /// what broke the queue pair, errno.
   template <class Handlers, class LookAside>
   result<void> wait(clock::time_point deadline, Handlers&& handle, LookAside&& look_aside) {
+    const waiting inside{*this};
     queue_pair_state& state = *state_;
     const std::uint32_t sends = state.sends.end();
     const std::uint32_t receives = state.receives.end();
@@ -133,8 +160,12 @@ class attachment {
     clock::time_point look_at = clock::now() + look_aside.every;
     while (!(state.sends.retired_before(sends) && state.receives.retired_before(receives))) {
       if (!marked && state.sends.has_room(1)) {
-        BOOST_OUTCOME_TRY(post_marker());
-        marked = true;
+        const auto posted = post_marker();
+        // A provider that is fuller than it said has room again when a signaled request completes.
+        const bool later = posted.has_error() && posted.error() == std::errc::not_enough_memory &&
+                           state.sends.outstanding() > state.unsignaled;
+        if (!posted && !later) return posted;
+        marked = posted.has_value();
       }
       const auto until = Completion::uses_channel ? deadline : std::min(deadline, look_at);
       const polled found = queue_->wait(until, handle);
@@ -206,6 +237,14 @@ class attachment {
   }
 
  private:
+  struct waiting {
+    explicit waiting(attachment& of) noexcept : self{of} { self.waits_ = true; }
+    waiting(const waiting&) = delete;
+    waiting& operator=(const waiting&) = delete;
+    ~waiting() { self.waits_ = false; }
+    attachment& self;
+  };
+
   /// Lowers or refuses what the device can not do.
   static result<void> fit(const verbs::device& device, verbena::options& asked) {
     const ibv_device_attr& limits = device.attributes();
@@ -229,6 +268,12 @@ class attachment {
       }
       field.value = field.limit;
     }
+    const auto named = static_cast<unsigned>(asked.max_mtu);
+    if (named < IBV_MTU_256 || named > IBV_MTU_4096) {
+      return error{std::make_error_code(std::errc::invalid_argument),
+                   "max_mtu " + std::to_string(named) + " is none of the enumerators of mtu, " +
+                       std::to_string(IBV_MTU_256) + " to " + std::to_string(IBV_MTU_4096)};
+    }
     asked.retries = std::min<std::uint8_t>(asked.retries, 7);
     asked.receiver_not_ready_retries = std::min<std::uint8_t>(asked.receiver_not_ready_retries, 7);
     const auto clamp_reads = [](std::uint8_t wanted, int most) {
@@ -236,6 +281,22 @@ class attachment {
     };
     asked.reads_asked = clamp_reads(asked.reads_asked, limits.max_qp_init_rd_atom);
     asked.reads_answered = clamp_reads(asked.reads_answered, limits.max_qp_rd_atom);
+    return success();
+  }
+
+  /// Lowers or refuses depths that no completion queue of the device can hold together.
+  static result<void> fit_own_queue(const verbs::device& device, verbena::options& asked) {
+    const auto most = static_cast<std::uint32_t>(device.attributes().max_cqe);
+    if (asked.send_depth + asked.receive_depth <= most) return success();
+    if (asked.capacity == capacity::exact || most < 2) {
+      return error{errc::capacity, "send_depth " + std::to_string(asked.send_depth) +
+                                       " and receive_depth " + std::to_string(asked.receive_depth) +
+                                       "; a completion queue of " + device.name() + " holds " +
+                                       std::to_string(most)};
+    }
+    asked.receive_depth =
+        std::min(asked.receive_depth, most - std::min(asked.send_depth, most / 2));
+    asked.send_depth = std::min(asked.send_depth, most - asked.receive_depth);
     return success();
   }
 
@@ -281,7 +342,8 @@ class attachment {
     state_->receives.capacity = receives;
     state_->domain = domain_.id();
     state_->max_message = Transport::max_message(port);
-    state_->read_pieces = read_pieces(device());
+    state_->send_pieces = in_a_byte(granted_.max_send_sge);
+    state_->receive_pieces = in_a_byte(granted_.max_recv_sge);
     state_->signal_window = Signaling::window(sends);
     domain_.lingering().add(state_->sends);
     domain_.lingering().add(state_->receives);
@@ -322,12 +384,8 @@ class attachment {
     return found;
   }
 
-  /// max_sge_rd, which ibv_query_device(3) says for reads where they differ; drivers that know no
-  /// difference leave it 0 but for iWARP's, whose reads name one place (RFC 5040).
-  static std::uint8_t read_pieces(const verbs::device& on) noexcept {
-    const ibv_device_attr& limits = on.attributes();
-    const int most = limits.max_sge_rd > 0 ? limits.max_sge_rd : on.is_iwarp() ? 1 : limits.max_sge;
-    return static_cast<std::uint8_t>(std::min(most, 255));
+  static std::uint8_t in_a_byte(std::uint32_t pieces) noexcept {
+    return static_cast<std::uint8_t>(std::min(pieces, 255U));
   }
 
   result<void> check_granted() {
@@ -383,6 +441,7 @@ class attachment {
   ibv_qp_cap granted_{};
   ibv_port_attr port_{};
   rights allowed_{};
+  bool waits_ = false;
   [[no_unique_address]] Mutex mutex_;
 };
 

@@ -34,8 +34,14 @@ class completion_queue {
       : completion_queue{Errors::deliver(create(on, options, channel))} {}
   explicit completion_queue(std::shared_ptr<core> shared) noexcept : core_{std::move(shared)} {}
 
-  completion_queue(completion_queue&&) noexcept = default;
-  completion_queue& operator=(completion_queue&&) noexcept = default;
+  /// What was moved from answers errc::moved_from.
+  completion_queue(completion_queue&& other) noexcept
+      : core_{std::exchange(other.core_, core::closed())} {}
+  completion_queue& operator=(completion_queue&& other) noexcept {
+    core_ = std::exchange(other.core_, core::closed());
+    return *this;
+  }
+  ~completion_queue() = default;
 
   /// Dispatches one batch of completions to `handle` (see on()). Never blocks. Handlers may post,
   /// may throw (nothing is lost: the rest of the batch comes with the next poll), but may not poll
@@ -60,6 +66,7 @@ class completion_queue {
   polled prepare_to_sleep(Handlers&& handle)
     requires Completion::uses_channel
   {
+    if (core_->native() == nullptr) return {progress{0, errc::moved_from}};
     completion_waiter& waiter = core_->waiter();
     const bool others = waiter.take_events();
     if (!waiter.armed()) {
@@ -81,7 +88,7 @@ class completion_queue {
   void stop() noexcept { core_->waiter().stop(); }
   void resume() noexcept { core_->waiter().resume(); }
 
-  ibv_cq* native_handle() const noexcept { return core_ ? core_->native() : nullptr; }
+  ibv_cq* native_handle() const noexcept { return core_->native(); }
   const std::shared_ptr<core>& shared() const noexcept { return core_; }
 
  private:

@@ -55,6 +55,12 @@ class completion_queue_core {
   static result<std::shared_ptr<completion_queue_core>> create(const verbs::device& on,
                                                                completion_queue_options asked,
                                                                verbs::completion_channel channel) {
+    BOOST_OUTCOME_TRY(on.usable("making a completion queue on a device"));
+    if (channel.native_handle() != nullptr &&
+        channel.native_handle()->context != on.native_handle()) {
+      return error{errc::mismatch, "the completion channel is of another opened device than " +
+                                       on.name() + ", though it may have the same name"};
+    }
     if (asked.entries == 0 || asked.entries > static_cast<std::uint32_t>(on.attributes().max_cqe)) {
       return error{errc::capacity, "a completion queue of " + std::to_string(asked.entries) +
                                        " entries; " + on.name() + " allows 1 to " +
@@ -84,13 +90,23 @@ class completion_queue_core {
         },
         verbs::object<ibv_cq>::parents{on.keep(), channel.keep()});
     made->waiter_.watch(native);
+    made->has_left_ = false;
     return made;
   }
+
+  /// What a completion queue that was moved from leaves behind: polling it takes the way of what
+  /// is left over, which is looked at anyway, and ends with errc::moved_from.
+  static const std::shared_ptr<completion_queue_core>& closed() {
+    static const auto made = std::make_shared<completion_queue_core>(token{});
+    return made;
+  }
+  explicit completion_queue_core(token) noexcept {}
 
   completion_queue_core(token, const verbs::device& on, completion_queue_options asked,
                         const verbs::completion_channel& channel, stop_signal signal)
       : waiter_{on.table(), channel.native_handle(), std::move(signal)},
         states_{std::make_unique<queue_pair_state[]>(std::bit_ceil(asked.connections))},
+        taken_(asked.connections),
         place_mask_{std::bit_ceil(asked.connections) - 1},
         connections_{asked.connections} {
     left_.reserve(Completion::batch);
@@ -100,7 +116,8 @@ class completion_queue_core {
     if (queue_) waiter_.acknowledge();
   }
 
-  ibv_cq* native() const noexcept { return queue_->native(); }
+  /// Null for what was moved from.
+  ibv_cq* native() const noexcept { return queue_ ? queue_->native() : nullptr; }
   completion_waiter& waiter() noexcept { return waiter_; }
   std::uint32_t entries() const noexcept { return static_cast<std::uint32_t>(native()->cqe); }
   std::uint32_t reserved() const noexcept { return reserved_; }
@@ -113,23 +130,22 @@ class completion_queue_core {
                                        std::to_string(entries()) + " entries, " +
                                        std::to_string(reserved_) + " of them taken"};
     }
-    queue_pair_state* const end = states_.get() + connections_;
-    queue_pair_state* const place = std::find_if(
-        states_.get(), end, [](const queue_pair_state& each) { return !each.attached; });
-    if (place == end) {
+    const auto place = std::find(taken_.begin(), taken_.end(), false);
+    if (place == taken_.end()) {
       return error{errc::capacity,
                    "one more connection on a completion queue for " + std::to_string(connections_)};
     }
-    place->attached = true;
+    *place = true;
     reserved_ += depth;
-    return place;
+    return &states_[static_cast<std::size_t>(place - taken_.begin())];
   }
 
   /// Gives a place back once its queue pair is destroyed. The next generation begins, so that
   /// late completions of this queue pair find nobody.
   void detach(queue_pair_state& place, std::uint32_t depth) noexcept {
+    taken_[static_cast<std::size_t>(&place - states_.get())] = false;
     const std::uint32_t next = (place.owner + 0x1'0000U) & work_request_id::owner_mask;
-    place = {};
+    place = queue_pair_state{};
     place.owner = next;
     reserved_ -= depth;
   }
@@ -189,6 +205,7 @@ class completion_queue_core {
  private:
   template <class Handlers>
   [[gnu::always_inline]] void dispatch(const ibv_wc* entries, int count, Handlers& handle) {
+    static_assert(usable_handlers<Handlers>::value);
 #if VERBENA_EXCEPTIONS
     int at = 0;
     try {
@@ -285,6 +302,7 @@ class completion_queue_core {
 
   /// The next of what is left, as many as a batch holds.
   [[gnu::cold, gnu::noinline]] int take_left(ibv_wc* into) noexcept {
+    if (!queue_) return -EINVAL;
     const auto count = std::min<std::ptrdiff_t>(std::ssize(left_), Completion::batch);
     std::copy_n(left_.begin(), count, into);
     left_.erase(left_.begin(), left_.begin() + count);
@@ -300,16 +318,18 @@ class completion_queue_core {
 
   /// A queue that can not be polled is lost, and with it every connection on it.
   [[gnu::cold, gnu::noinline]] polled fail(int number) noexcept {
+    if (!queue_) return {progress{0, errc::moved_from}};
     for (std::uint32_t i = 0; i < connections_; ++i) states_[i].fail(status::fatal);
     return {progress::system(0, number)};
   }
 
   completion_waiter waiter_;
   std::unique_ptr<queue_pair_state[]> states_;
-  std::uint32_t place_mask_;
-  std::uint32_t connections_;
+  std::vector<bool> taken_;  ///< which of them a queue pair has
+  std::uint32_t place_mask_ = 0;
+  std::uint32_t connections_ = 0;
   std::uint32_t reserved_ = 0;
-  bool has_left_ = false;
+  bool has_left_ = true;  // until there is a queue
   std::vector<ibv_wc> left_;
   // Last: destroyed first, while the waiter its events name still lives.
   std::optional<verbs::object<ibv_cq>> queue_;

@@ -34,6 +34,8 @@ class completion_waiter {
   completion_waiter(const verbs::control_table& table, ibv_comp_channel* channel,
                     stop_signal signal) noexcept
       : table_{&table}, channel_{channel}, signal_{std::move(signal)} {}
+  /// Of a completion queue that was moved from.
+  completion_waiter() = default;
   completion_waiter(const completion_waiter&) = delete;
   completion_waiter& operator=(const completion_waiter&) = delete;
   ~completion_waiter() = default;
@@ -44,7 +46,8 @@ class completion_waiter {
   /// Asks for an event on the next completion. Returns the errno, and leaves it in errno too, as
   /// sleep() does.
   int arm() noexcept {
-    const int number = verbs::returned_errno(ibv_req_notify_cq(queue_, 0));
+    const int number =
+        queue_ != nullptr ? verbs::returned_errno(ibv_req_notify_cq(queue_, 0)) : EINVAL;
     armed_ = number == 0;
     if (!armed_) errno = number;
     return number;
@@ -116,8 +119,8 @@ class completion_waiter {
     if (++unacknowledged_ >= acknowledge_at) acknowledge();
   }
 
-  const verbs::control_table* table_;
-  ibv_comp_channel* channel_;
+  const verbs::control_table* table_ = nullptr;
+  ibv_comp_channel* channel_ = nullptr;
   ibv_cq* queue_ = nullptr;
   stop_signal signal_;
   int other_ = -1;

@@ -64,9 +64,9 @@ class basic_connection {
   }
 
   /// Waits until everything posted so far, receives too, has completed. Completions go to
-  /// `handle`; what it misses is lost, so on a completion queue shared with other connections use
-  /// completions().wait(). Errors: errc::timed_out, errc::stopped, errc::disconnected, the status
-  /// that broke the connection.
+  /// `handle`, which may post but not close or destroy this connection; what it misses is lost, so
+  /// on a completion queue shared with other connections use completions().wait(). Errors:
+  /// errc::timed_out, errc::stopped, errc::disconnected, the status that broke the connection.
   template <class Handlers>
   auto wait(std::chrono::nanoseconds timeout, Handlers&& handle) {
     return errors::deliver(wait_for(timeout, handle));
@@ -100,8 +100,9 @@ class basic_connection {
   int peer_descriptor() const noexcept { return session_.descriptor(); }
 
   /// Lets the requests posted complete (within options::close_timeout), tells the peer, takes what
-  /// is left flushed, and destroys the queue pair. Again: does nothing. The destructor does the
-  /// same without waiting for sends. Errors: errc::incomplete_drain; errno of the verbs.
+  /// is left flushed (within as much again), and destroys the queue pair. Again: does nothing. The
+  /// destructor does the same without waiting for sends. Errors: errc::incomplete_drain; EDEADLK in
+  /// a handler that wait() calls; errno of the verbs.
   auto close() { return errors::deliver(close_now()); }
 
   /// Tells this connection's completions from those of others on the same queue.
@@ -128,31 +129,38 @@ class basic_connection {
 
   /// Lets a wait look at the session.
   struct session_watch {
-    explicit session_watch(basic_connection& of) noexcept : self{of} {
-      self.attachment_->queue()->waiter().watch_also(self.session_.descriptor());
+    explicit session_watch(basic_connection& of) noexcept
+        : self{of}, waiter{of.attachment_->queue()->waiter()} {
+      waiter.watch_also(self.session_.descriptor());
     }
     session_watch(const session_watch&) = delete;
     session_watch& operator=(const session_watch&) = delete;
-    ~session_watch() { self.attachment_->queue()->waiter().watch_also(-1); }
+    ~session_watch() { waiter.watch_also(-1); }
     bool operator()() const { return self.peer_gone(); }
 
     static constexpr std::chrono::nanoseconds every = session_type::every;
     basic_connection& self;
+    completion_waiter& waiter;
   };
 
   /// Whether a failed wait failed for nothing but the peer's end. iWARP flushes by itself when the
   /// stream ends, and may be earlier than the CM's event.
   bool is_disconnected() {
     if constexpr (!Policies::setup::uses_cm) return false;
-    if (state_->broken() && state_->failure != status::flushed) return false;
-    return peer_gone() || (state_->broken() && attachment_->device().is_iwarp());
+    const bool iwarp = attachment_->device().is_iwarp();
+    if (state_->broken() && state_->failure != status::flushed) {
+      // siw fails the requests it finds when the stream ends, others it flushes.
+      return iwarp && state_->failure == status::local_operation && peer_gone();
+    }
+    return peer_gone() || (state_->broken() && iwarp);
   }
 
   template <class Handlers>
   result<void> wait_for(std::chrono::nanoseconds timeout, Handlers& handle) {
     if (attachment_ == nullptr) return error{errc::moved_from, "waiting on a connection"};
     auto outcome = attachment_->wait(deadline_after(timeout), handle, session_watch{*this});
-    if (!outcome && is_disconnected()) {
+    // A handler may have moved the connection, which is then another's to look at.
+    if (!outcome && attachment_ != nullptr && is_disconnected()) {
       state_->fail(status::flushed);
       return error{errc::disconnected, "the peer of queue pair " +
                                            std::to_string(native_handle()->qp_num) +
@@ -172,11 +180,15 @@ class basic_connection {
 
   result<void> close_now() {
     if (attachment_ == nullptr) return success();
+    if (attachment_->waits()) {
+      return error{std::make_error_code(std::errc::resource_deadlock_would_occur),
+                   "close() in a handler that wait() of the same connection has called"};
+    }
     const auto deadline = deadline_after(attachment_->options().close_timeout);
     if (!state_->broken() && !peer_gone()) attachment_->finish_sends(deadline, ignore);
     auto said = session_.disconnect();
     session_ = {};
-    auto closed = attachment_->close(deadline, ignore);
+    auto closed = attachment_->close(deadline_after(attachment_->options().close_timeout), ignore);
     if (!closed && attachment_->native_handle() != nullptr) return closed;
     state_.close();
     attachment_.reset();

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <ranges>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <verbena/memory/buffer.hpp>
@@ -41,13 +43,18 @@ class basic_device {
     return Errors::deliver(buffer<T, grants_of<Roles...>>::create(domain_, count));
   }
 
-  /// Registers memory of the program's own, which must outlive what is returned.
-  template <role... Roles, class T>
-  auto register_memory(std::span<T> memory) const {
+  /// Registers memory of the program's own, which must outlive what is returned: an array, vector,
+  /// span or other contiguous range with a name, or a view of one.
+  template <role... Roles, std::ranges::contiguous_range Memory>
+  auto register_memory(Memory&& memory) const {
+    static_assert(std::is_lvalue_reference_v<Memory> || std::ranges::view<Memory>,
+                  "the memory would be gone at once: give it a name");
+    using T = std::remove_reference_t<std::ranges::range_reference_t<Memory>>;
     static_assert(sizeof...(Roles) > 0,
                   "say what the memory is for: source, sink, remote_readable, "
                   "remote_writable or remote_atomic");
-    return Errors::deliver(registration<T, grants_of<Roles...>>::create(domain_, memory));
+    return Errors::deliver(
+        registration<T, grants_of<Roles...>>::create(domain_, std::span<T>{memory}));
   }
 
   std::string name() const { return domain_.device().name(); }

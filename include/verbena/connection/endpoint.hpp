@@ -68,7 +68,7 @@ class basic_endpoint {
 
   /// This end in bytes, to be carried to the peer by any means, with up to four regions that it
   /// opens to it. Whoever reads them can use those regions. Errors: errc::not_supported on iWARP,
-  /// errc::no_usable_gid.
+  /// errc::no_usable_gid; errc::foreign_domain and moved_from for a region.
   template <class... Regions>
   [[nodiscard]] auto describe(const Regions&... regions)
     requires(!Policies::setup::uses_cm)
@@ -130,8 +130,10 @@ class basic_endpoint {
   result<descriptor_bytes> describe_with(std::array<region_record, regions_in_descriptor> records,
                                          std::size_t count) {
     if (attachment_ == nullptr) return error{errc::moved_from, "describing an endpoint"};
+    const region_list regions{records, count};
+    BOOST_OUTCOME_TRY(regions.check(attachment_->domain().id()));
     BOOST_OUTCOME_TRY(auto mine, link::describe<transport>(*attachment_, first_packet_));
-    mine.regions = {records, count};
+    mine.regions = regions;
     BOOST_OUTCOME_TRY(attachment_->template allow<transport>(mine.regions.granted()));
     return mine.write();
   }
@@ -150,6 +152,7 @@ class basic_endpoint {
       const region_list& offered) && {
     if (attachment_ == nullptr) return error{errc::moved_from, "connecting an endpoint"};
     std::unique_ptr<attachment_type> here = std::move(attachment_);
+    BOOST_OUTCOME_TRY(offered.check(here->domain().id()));
     const int stop = here->queue()->waiter().stop_descriptor();
     auto made = cm::connect<transport>(*here, to, deadline, stop, offered);
     if (!made) return made.error().within("connecting to " + to_string(to));

@@ -38,6 +38,16 @@ struct region_list {
         errc::capacity,
         "region " + std::to_string(index) + " of a peer that described " + std::to_string(count)}};
   }
+  /// Whether a queue pair in protection domain `domain` can open these to its peer. Errors:
+  /// errc::moved_from for memory that is no longer there, errc::foreign_domain.
+  result<void> check(std::uint32_t domain) const {
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::string which = "opening region " + std::to_string(i) + " to the peer";
+      if (records[i].length == 0) return error{errc::moved_from, which};
+      if (records[i].domain != domain) return error{errc::foreign_domain, which};
+    }
+    return success();
+  }
   rights granted() const noexcept {
     rights all{};
     for (const region_record& each : std::span{records}.first(count)) all = all | each.granted;

@@ -60,7 +60,8 @@ struct options {
   std::chrono::nanoseconds receiver_not_ready_delay = std::chrono::microseconds{640};
   std::uint8_t receiver_not_ready_retries = 7;
 
-  /// The longest close() and destructors wait for outstanding requests.
+  /// The longest close() waits for requests to complete, and then, as destructors do, for what is
+  /// left to be flushed.
   std::chrono::nanoseconds close_timeout = std::chrono::seconds{1};
 };
 

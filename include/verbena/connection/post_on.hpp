@@ -9,13 +9,18 @@
 
 namespace verbena {
 
-/// What the device can not do, in words.
+/// What can not be done on a queue pair, in words.
 inline std::string shortcomings(const queue_pair_state& state) {
-  std::string text = state.queue_pair->context->device->name;
-  if (state.lacks(feature::immediates)) text += " has no immediate data;";
-  if (state.lacks(feature::atomics)) text += " has no atomics;";
-  if (state.lacks(feature::empty_receives)) text += " has no receives without memory;";
-  return text + " fills " + std::to_string(state.read_pieces) + " pieces at most with a read";
+  std::string text;
+  const auto add = [&](const std::string& what) { text += (text.empty() ? "" : "; ") + what; };
+  const std::string device = state.queue_pair->context->device->name;
+  if (state.lacks(feature::immediates)) add(device + " has no immediate data");
+  if (state.lacks(feature::atomics)) add(device + " has no atomics");
+  if (state.lacks(feature::empty_receives)) add(device + " has no receives without memory");
+  if (state.read_pieces == 0) {
+    add("no reads were agreed on: options::reads_asked here and reads_answered at the peer");
+  }
+  return text;
 }
 
 /// The sentence of a post that failed.
@@ -32,6 +37,11 @@ inline std::string shortcomings(const queue_pair_state& state) {
   }
   if (result.failed_with(errc::not_supported)) {
     what += " (" + shortcomings(state) + ")";
+  }
+  if (result.failed_with(errc::too_many_pieces)) {
+    what += " (at most " + std::to_string(state.send_pieces) + " in a send or write, " +
+            std::to_string(state.read_pieces) + " in a read, " +
+            std::to_string(state.receive_pieces) + " in a receive)";
   }
   if (result.failed_with(errc::broken)) {
     what += " (" + make_error_code(state.failure).message() + ")";

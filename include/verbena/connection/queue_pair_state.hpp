@@ -37,10 +37,11 @@ struct alignas(64) queue_pair_state {
   std::uint16_t memory_mask = 0;  ///< of positions, within each half of memory_at
   std::uint16_t unsignaled = 0;   ///< sends since the last signaled one
   std::uint16_t signal_window = 1;
-  status failure = status::success;  ///< of the request that failed first
-  bool attached = false;
-  std::uint8_t read_pieces = 0;    ///< local pieces that one read may fill; iWARP: one
-  feature lacking{};               ///< of the device
+  status failure : 5 = status::success;  ///< of the request that failed first
+  feature lacking : 3 = feature::none;   ///< of the device
+  std::uint8_t send_pieces = 1;          ///< of local memory, in one send or write
+  std::uint8_t receive_pieces = 1;
+  std::uint8_t read_pieces = 0;    ///< iWARP: one; none where the peers agreed on no reads
   std::uint16_t inline_limit = 0;  ///< bytes
 
   constexpr bool lacks(feature one) const noexcept {

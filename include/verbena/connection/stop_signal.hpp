@@ -15,6 +15,8 @@ namespace verbena {
 /// from any thread.
 class stop_signal {
  public:
+  stop_signal() = default;  ///< stops nothing
+
   static result<stop_signal> create() {
     stop_signal made;
     made.descriptor_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -39,7 +41,6 @@ class stop_signal {
   }
 
  private:
-  stop_signal() = default;
   int descriptor_ = -1;
 };
 

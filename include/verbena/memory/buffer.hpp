@@ -31,6 +31,7 @@ class buffer {
 
   /// `count` elements. Errors: ENOMEM without memory, EINVAL for none, those of registration.
   static result<buffer> create(const verbs::protection_domain& domain, std::size_t count) {
+    BOOST_OUTCOME_TRY(domain.device().usable("allocating memory on a device"));
     domain.lingering().collect();
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     if (count == 0 || count > (std::numeric_limits<std::size_t>::max() - page) / sizeof(T)) {

@@ -24,6 +24,7 @@ struct region_record {
   std::uint64_t length = 0;
   rkey key{};
   rights granted{};
+  std::uint32_t domain = 0;  ///< number of the protection domain here; not on the wire
 
   /// The record of a buffer or registration; its memory must stay registered while peers use it.
   template <class Owner>
@@ -32,7 +33,7 @@ struct region_record {
                   "only memory with a remote role can be described: remote_readable, "
                   "remote_writable or remote_atomic");
     return {reinterpret_cast<std::uintptr_t>(owner.data()), owner.view().size_bytes(),
-            owner.remote_key(), remote_part(Owner::granted)};
+            owner.remote_key(), remote_part(Owner::granted), owner.view().domain()};
   }
 
   void write(std::span<std::byte, wire_size> bytes) const noexcept {

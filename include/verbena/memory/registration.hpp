@@ -38,6 +38,7 @@ class registration {
   /// Errors: those of ibv_reg_mr, with size and limit; errc::not_supported for atomics on iWARP.
   static result<registration> create(const verbs::protection_domain& domain, std::span<T> memory) {
     const verbs::device& on = domain.device();
+    BOOST_OUTCOME_TRY(on.usable("registering memory on a device"));
     if (allows(Rights, rights::remote_atomic) && on.is_iwarp()) {
       return error{errc::not_supported, "remote atomics on " + on.name() + " (iWARP)"};
     }

@@ -6,7 +6,7 @@
 #include <span>
 #include <type_traits>
 
-#include <verbena/memory/piece.hpp>
+#include <verbena/memory/keys.hpp>
 #include <verbena/memory/rights.hpp>
 
 namespace verbena {
@@ -44,8 +44,7 @@ class view {
     return {elements_.subspan(offset, count), key_, domain_};
   }
 
-  /// As one scatter/gather entry, and what that is made of.
-  verbena::piece piece() const noexcept { return {bytes(), size_bytes(), key_, domain_}; }
+  /// What one scatter/gather entry is made of.
   std::byte* bytes() const noexcept {
     return reinterpret_cast<std::byte*>(const_cast<std::remove_const_t<T>*>(elements_.data()));
   }

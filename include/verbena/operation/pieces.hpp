@@ -33,7 +33,9 @@ class pieces {
 
   template <class... Memory>
     requires(sizeof...(Memory) == count && (local_memory<std::remove_cvref_t<Memory>> && ...))
-  constexpr explicit pieces(Memory&&... memory) noexcept : views_{view_of(memory)...} {}
+  constexpr explicit pieces(Memory&&... memory) noexcept : views_{view_of(memory)...} {
+    static_assert(count > 0, "pieces{} without memory: a request has one piece at least");
+  }
 
   template <std::size_t Index>
   [[gnu::always_inline]] constexpr const auto& view() const noexcept {
@@ -47,6 +49,13 @@ class pieces {
 template <class... Memory>
   requires(local_memory<std::remove_cvref_t<Memory>> && ...)
 pieces(Memory&&...) -> pieces<held<Memory>...>;
+
+/// The local memory of a request that has none.
+struct no_pieces {
+  static constexpr std::size_t count = 0;
+  static constexpr rights granted{0xff};
+  static constexpr bool has_unregistered = false;
+};
 
 template <class T>
 inline constexpr bool is_pieces = false;

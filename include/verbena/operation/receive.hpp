@@ -30,7 +30,7 @@ class receive : public request<verbena::receive, Local, Remote, Options> {
       : base{Local{}, {}, {}, 0} {}
 };
 
-receive() -> receive<pieces<>>;
+receive() -> receive<no_pieces>;
 
 template <local_argument Memory>
 receive(Memory&&) -> receive<pieces_of<Memory>>;

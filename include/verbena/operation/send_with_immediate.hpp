@@ -30,6 +30,6 @@ class send_with_immediate
 
 template <local_argument Memory>
 send_with_immediate(Memory&&, std::uint32_t) -> send_with_immediate<pieces_of<Memory>>;
-send_with_immediate(std::uint32_t) -> send_with_immediate<pieces<>>;
+send_with_immediate(std::uint32_t) -> send_with_immediate<no_pieces>;
 
 }  // namespace verbena

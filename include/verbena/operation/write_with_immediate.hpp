@@ -41,9 +41,9 @@ write_with_immediate(Memory&&, remote_region<T, Rights>&&, std::uint32_t)
     -> write_with_immediate<pieces_of<Memory>, remote_region<T, Rights>>;
 template <class T, rights Rights>
 write_with_immediate(const remote_region<T, Rights>&, std::uint32_t)
-    -> write_with_immediate<pieces<>, const remote_region<T, Rights>&>;
+    -> write_with_immediate<no_pieces, const remote_region<T, Rights>&>;
 template <class T, rights Rights>
 write_with_immediate(remote_region<T, Rights>&&, std::uint32_t)
-    -> write_with_immediate<pieces<>, remote_region<T, Rights>>;
+    -> write_with_immediate<no_pieces, remote_region<T, Rights>>;
 
 }  // namespace verbena

@@ -17,6 +17,7 @@ class cm_event_channel {
 
   /// Errors: errc::not_supported where the device has no RDMA CM; errno of the call.
   static result<cm_event_channel> create(const device& on) {
+    BOOST_OUTCOME_TRY(on.usable("using RDMA CM on a device"));
     const cm_table* calls = on.table().cm;
     if (calls == nullptr) return error{errc::not_supported, "RDMA CM on " + on.name()};
     errno = 0;

@@ -17,6 +17,7 @@ class completion_channel {
   completion_channel() = default;
 
   static result<completion_channel> create(const device& on) {
+    BOOST_OUTCOME_TRY(on.usable("making a completion channel on a device"));
     errno = 0;
     ibv_comp_channel* native = on.table().create_comp_channel(on.native_handle());
     BOOST_OUTCOME_TRY(checked(

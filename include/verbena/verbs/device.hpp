@@ -73,6 +73,12 @@ class device {
     return found;
   }
 
+  /// Errors: errc::moved_from with `what` was asked of it, for one that was moved from or closed.
+  result<void> usable(const char* what) const {
+    if (state_ == nullptr) return error{errc::moved_from, what};
+    return success();
+  }
+
   /// Success for 0; else the error of a call that has just returned null, with what the device
   /// says of it where it says more than the errno.
   template <class Describe>

@@ -17,6 +17,8 @@ enum class errc {
   broken,            ///< the queue pair has failed, nothing can be posted
   foreign_domain,    ///< the memory is registered in another protection domain
   message_too_long,  ///< longer than one message of this connection
+  empty_piece,       ///< a piece of no bytes, which adapters would take for 2^31
+  too_many_pieces,   ///< more pieces than the device granted for one request
   outside_region,    ///< beyond the end of the remote region
   no_right,          ///< the peer's region does not grant the right asked for
   timed_out,         ///< the deadline passed
@@ -51,6 +53,8 @@ inline const std::error_category& category() noexcept {
         case errc::broken: return "connection broken";
         case errc::foreign_domain: return "memory of another protection domain";
         case errc::message_too_long: return "message too long";
+        case errc::empty_piece: return "a piece of memory of no bytes";
+        case errc::too_many_pieces: return "too many pieces of memory";
         case errc::outside_region: return "outside the remote region";
         case errc::no_right: return "right not granted";
         case errc::timed_out: return "timed out";

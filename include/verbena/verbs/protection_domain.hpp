@@ -19,6 +19,7 @@ class protection_domain {
   protection_domain() = default;
 
   static result<protection_domain> create(const verbs::device& on) {
+    BOOST_OUTCOME_TRY(on.usable("allocating a protection domain on a device"));
     errno = 0;
     ibv_pd* native = on.table().alloc_pd(on.native_handle());
     BOOST_OUTCOME_TRY(checked(

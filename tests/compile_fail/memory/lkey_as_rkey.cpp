@@ -10,7 +10,7 @@ vb::region_record use(const vb::registration<char, vb::grants_of<vb::remote_writ
 #ifdef FIXED
   made.key = mine.remote_key();
 #else
-  made.key = mine.view().piece().key;
+  made.key = mine.view().key();
 #endif
   return made;
 }

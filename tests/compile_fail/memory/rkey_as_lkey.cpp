@@ -5,12 +5,12 @@
 namespace vb = verbena;
 
 // FC-19: the two keys are often equal by chance and must not be taken for each other.
-vb::piece use(const vb::registration<char, vb::grants_of<vb::remote_writable>>& mine) {
-  vb::piece made = mine.view().piece();
+vb::view<char, vb::rights{}> use(
+    std::span<char> memory,
+    const vb::registration<char, vb::grants_of<vb::remote_writable>>& mine) {
 #ifdef FIXED
-  made.key = mine.view().piece().key;
+  return {memory, mine.view().key(), 0};
 #else
-  made.key = mine.remote_key();
+  return {memory, mine.remote_key(), 0};
 #endif
-  return made;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include <verbena/memory/keys.hpp>
-#include <verbena/memory/piece.hpp>
 #include <verbena/memory/remote_region.hpp>
+#include <verbena/memory/view.hpp>
 
 namespace vb = verbena;
 
@@ -16,9 +17,10 @@ static_assert(!std::is_convertible_v<std::uint32_t, vb::lkey>);
 static_assert(!std::is_convertible_v<std::uint32_t, vb::rkey>);
 static_assert(!std::is_convertible_v<vb::rkey, std::uint32_t>);
 
-// Only an rkey enters a remote region, only an lkey a piece.
+// Only an rkey enters a remote region, only an lkey a view.
 using region = vb::remote_region<char, vb::rights::remote_write>;
 static_assert(std::is_constructible_v<region, std::uint64_t, std::size_t, vb::rkey>);
 static_assert(!std::is_constructible_v<region, std::uint64_t, std::size_t, vb::lkey>);
 static_assert(!std::is_constructible_v<region, std::uint64_t, std::size_t, std::uint32_t>);
-static_assert(std::is_same_v<decltype(vb::piece::key), vb::lkey>);
+using view = vb::view<char, vb::rights{}>;
+static_assert(std::is_same_v<decltype(std::declval<view>().key()), vb::lkey>);

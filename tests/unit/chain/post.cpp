@@ -168,6 +168,8 @@ TEST_CASE("FC-23 a message is at most as long as the connection carries") {
   CHECK(test.link.post(vb::write(test.memory.first(1001), fabricated::peer_region())).error() ==
         errc::message_too_long);
   CHECK(test.sends().size() == 3);
+  // What the peer can send at a time does not bound the memory offered for it.
+  CHECK(test.link.post(vb::receive(test.memory.first(1001))));
 }
 
 TEST_CASE("FC-23 lengths are summed in 64 bits") {
@@ -184,14 +186,16 @@ TEST_CASE("FC-23 lengths are summed in 64 bits") {
       {test.memory.data(), std::numeric_limits<std::size_t>::max()}, vb::lkey{1}, test.domain.id()};
   CHECK(test.link.post(vb::send(vb::pieces{everything, everything})).error() ==
         errc::message_too_long);
-  CHECK(test.adapter.count(call::post_send) == 0);
+  CHECK(test.link.post(vb::receive(everything)).error() == errc::message_too_long);
+  CHECK(test.adapter.count(call::post_send) + test.adapter.count(call::post_recv) == 0);
 }
 
 TEST_CASE("a piece of no bytes is refused: adapters read it as 2^31") {
   workbench<> test;
-  CHECK_FALSE(test.link.post(vb::send(test.memory.first(0))));
-  CHECK_FALSE(test.link.post(vb::receive(test.memory.first(0))));
-  CHECK_FALSE(test.link.post(vb::send(vb::pieces{test.memory.first(0), test.memory.first(1)})));
+  CHECK(test.link.post(vb::send(test.memory.first(0))).error() == errc::empty_piece);
+  CHECK(test.link.post(vb::receive(test.memory.first(0))).error() == errc::empty_piece);
+  CHECK(test.link.post(vb::send(vb::pieces{test.memory.first(0), test.memory.first(1)})).error() ==
+        errc::empty_piece);
   CHECK(test.adapter.count(call::post_send) + test.adapter.count(call::post_recv) == 0);
 }
 
@@ -418,7 +422,25 @@ TEST_CASE("FC-18 a read fills no more pieces than the device's reads can") {
   };
   CHECK(read(test.memory.first(3)));
   const vb::pieces two{test.memory.first(3), test.memory.last(4)};
-  CHECK(read(two).error() == errc::not_supported);
+  CHECK(read(two).error() == errc::too_many_pieces);
   CHECK(test.link.post(vb::write(two, fabricated::peer_region()), vb::send(two)));
   CHECK(test.sends().size() == 3);
+}
+
+TEST_CASE("FC-03 more pieces than were granted are refused before the provider sees them") {
+  workbench<> test{{.send_pieces = 1, .receive_pieces = 2}};
+  const vb::pieces two{test.memory.first(3), test.memory.last(4)};
+  CHECK(test.link.post(vb::send(two)).error() == errc::too_many_pieces);
+  CHECK(test.link.post(vb::write(two, fabricated::peer_region())).error() == errc::too_many_pieces);
+  CHECK(test.link.post(vb::receive(two)));
+  const vb::pieces three{test.memory.first(3), test.memory.last(4), test.memory.first(1)};
+  CHECK(test.link.post(vb::receive(three)).error() == errc::too_many_pieces);
+  CHECK(test.adapter.count(call::post_send) == 0);
+}
+
+TEST_CASE("a read is refused where the peers agreed on none: it would never be done") {
+  workbench<> test{{.read_pieces = 0}};
+  const vb::posted refused = test.link.post(vb::read(test.memory, fabricated::peer_region()));
+  CHECK(refused.error() == errc::not_supported);
+  CHECK(test.link.post(vb::write(test.memory.first(1), fabricated::peer_region())));
 }

@@ -22,6 +22,7 @@
 #include <verbena/operation/send.hpp>
 #include <verbena/operation/write.hpp>
 #include <verbena/policy/completion/event_driven.hpp>
+#include <verbena/policy/completion/spin_then_wait.hpp>
 #include <verbena/policy/errors/returning.hpp>
 #include <verbena/policy/signaling/one_in.hpp>
 
@@ -695,4 +696,53 @@ TEST_CASE("moving a completion queue changes nothing for completions in flight")
   CHECK(queue.native_handle() == nullptr);  // NOLINT(bugprone-use-after-move)
   test.adapter.complete_all(test.link.native());
   CHECK(moved.wait(20s, vb::on(nobody)).count() == 1);
+}
+
+TEST_CASE("FC-22 what a completion queue was moved from answers, and stays so") {
+  grounds on;
+  auto queue = sleeping_queue::open(on.opened, {64, 1}).value();
+  auto moved = std::move(queue);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(queue.poll(vb::on(nobody)).error() == vb::errc::moved_from);  // NOLINT
+    CHECK(queue.wait(1s, vb::on(nobody)).error() == vb::errc::moved_from);
+    CHECK(queue.prepare_to_sleep(vb::on(nobody)).error() == vb::errc::moved_from);
+  }
+  CHECK(queue.native_handle() == nullptr);
+  CHECK(queue.descriptor() == -1);
+  queue.stop();
+  queue.resume();
+  queue = std::move(moved);
+  CHECK_FALSE(queue.poll(vb::on(nobody)).error());
+}
+
+TEST_CASE("a channel of another opened device is refused") {
+  grounds on;
+  const grounds elsewhere;
+  const auto channel = vb::verbs::completion_channel::create(elsewhere.opened).value();
+  CHECK(sleeping_queue::open(on.opened, {64, 1}, channel).error() == vb::errc::mismatch);
+}
+
+TEST_CASE("FC-12 a negative wait is over at once, however negative") {
+  workbench<event_driven> test;
+  sleeping_queue queue{test.link.queue};
+  CHECK(queue.wait(std::chrono::nanoseconds::min(), vb::on(nobody)).timed_out());
+  CHECK(queue.wait(-1s, vb::on(nobody)).timed_out());
+}
+
+TEST_CASE("spin_then_wait polls as often as its name says, then sleeps until something comes") {
+  using spinning = vb::completion::spin_then_wait<50>;
+  workbench<spinning> test;
+  vb::completion_queue<spinning, returning> queue{test.link.queue};
+  CHECK(queue.wait(20ms, vb::on(nobody)).timed_out());
+  const unsigned polls = test.adapter.count(call::poll_cq);
+  CHECK(polls >= 50);
+  CHECK(polls < 60);
+  CHECK(test.link.post(test.message()));
+  std::thread other{[&] {
+    std::this_thread::sleep_for(10ms);
+    test.adapter.complete_all(test.link.native());
+  }};
+  CHECK(queue.wait(20s, vb::on(nobody)).count() == 1);
+  other.join();
+  CHECK(test.adapter.count(call::poll_cq) < polls + 60);
 }

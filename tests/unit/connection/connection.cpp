@@ -276,3 +276,56 @@ TEST_CASE("FC-23 the longest message is what both ends' ports carry") {
   CHECK(link.post(vb::send(on.memory.first(100))));
   CHECK(link.post(vb::send(on.memory.first(101))).error() == vb::errc::message_too_long);
 }
+
+TEST_CASE("FC-22 a connection is not closed by a handler that its own wait has called") {
+  host on;
+  auto link = on.connect();
+  CHECK(link.post(on.message()));
+  on.adapter.complete_all(link.native_handle());
+  vb::result<void> said = vb::success();
+  CHECK(link.wait(20s, vb::on([&](vb::completed<vb::send>) { said = link.close(); }, nobody))
+            .has_value());
+  REQUIRE_FALSE(said.has_value());
+  CHECK(said.error() == std::errc::resource_deadlock_would_occur);
+  CHECK(link.close().has_value());
+}
+
+TEST_CASE("FC-22 a connection may be moved by a handler that its own wait has called") {
+  host on;
+  auto link = on.connect();
+  std::optional<decltype(link)> other;
+  CHECK(link.post(on.message(), on.message()));
+  on.adapter.complete_sends(link.native_handle(), 1);
+  const auto move = vb::on([&](vb::completed<vb::send>) { other = std::move(link); }, nobody);
+  CHECK(link.wait(1ms, move).error() == vb::errc::timed_out);
+  REQUIRE(other.has_value());
+  on.adapter.complete_all(other->native_handle());
+  CHECK(other->wait(20s).has_value());
+}
+
+TEST_CASE("FC-05 a marker that a provider has no room for yet comes later") {
+  host on;
+  auto link = on.connect<vb::signaling::per_operation>();
+  CHECK(link.post(on.message(), on.message().unsignaled()));
+  on.adapter.refuse.add(call::post_send, ENOMEM);
+  std::thread other{[&] {
+    std::this_thread::sleep_for(5ms);
+    on.adapter.complete_sends(link.native_handle(), 1);
+    while (on.adapter.count(call::post_send) < 3) std::this_thread::sleep_for(1ms);
+    on.adapter.complete_all(link.native_handle());
+  }};
+  CHECK(link.wait(20s).has_value());
+  other.join();
+  // Nothing outstanding would ever make room: the provider's word is passed on.
+  CHECK(link.post(on.message().unsignaled()));
+  on.adapter.refuse.add(call::post_send, ENOMEM);
+  CHECK(link.wait(20s).error() == std::errc::not_enough_memory);
+}
+
+TEST_CASE("a read is refused by name where the peers agreed on none") {
+  host on;
+  auto link = on.connect({.send_depth = 16, .receive_depth = 16, .reads_asked = 0});
+  const auto refused = link.post(vb::read(on.memory.first(8), fabricated::peer_region()));
+  CHECK(refused.error() == vb::errc::not_supported);
+  CHECK(on.adapter.count(call::post_send) == 0);
+}

@@ -111,6 +111,36 @@ TEST_CASE("FC-05 with capacity::at_most there is what the device allows") {
   CHECK(made.attached().state().sends.capacity == 16);
 }
 
+TEST_CASE("FC-05 depths that no completion queue holds together are lowered or refused") {
+  host on;
+  on.adapter.attributes.max_cqe = 20;
+  on.up();
+  const auto refused = on.make({.send_depth = 16, .receive_depth = 8});
+  CHECK(refused.error() == vb::errc::capacity);
+  CHECK(mentions(refused.error(), "send_depth 16 and receive_depth 8"));
+  CHECK(mentions(refused.error(), "fabricated0 holds 20"));
+  const auto granted = [&](std::uint32_t sends, std::uint32_t receives) {
+    const auto made = on.make(
+        {.send_depth = sends, .receive_depth = receives, .capacity = vb::capacity::at_most});
+    const auto& state = made.value().attached().state();
+    return std::pair{state.sends.capacity, state.receives.capacity};
+  };
+  CHECK(granted(16, 8) == std::pair{12U, 8U});
+  CHECK(granted(4, 90) == std::pair{4U, 16U});
+  CHECK(granted(90, 90) == std::pair{10U, 10U});
+  CHECK(granted(90, 1) == std::pair{19U, 1U});
+}
+
+TEST_CASE("an MTU that is none of the enumerators is named") {
+  host on;
+  on.up();
+  for (const unsigned wrong : {0U, 6U, 200U}) {
+    const auto refused = on.make({.max_mtu = static_cast<vb::mtu>(wrong)});
+    CHECK(refused.error() == std::errc::invalid_argument);
+    CHECK(mentions(refused.error(), "max_mtu " + std::to_string(wrong)));
+  }
+}
+
 TEST_CASE("FC-05 more than was asked is used when it was granted") {
   host on;
   on.adapter.grant = [](ibv_qp_cap& cap) { cap.max_send_wr = 32; };
@@ -417,6 +447,38 @@ TEST_CASE("FC-29 bytes that are no descriptor give a typed error and no transiti
   CHECK(changed(20, 1) == vb::errc::wire_value);  // packet number above 24 bits
   CHECK(changed(28, 1) == vb::errc::wire_value);  // reserved
   CHECK(changed(12, 4) == vb::errc::wire_value);  // kind of GID
+}
+
+TEST_CASE("FC-19 what is described is there and of the endpoint's own domain") {
+  host on;
+  on.up();
+  auto made = on.make().value();
+  using shown = vb::buffer<char, vb::grants_of<vb::remote_readable>>;
+  const auto other = vb::verbs::protection_domain::create(on.domain->device()).value();
+  const auto good = shown::create(*on.domain, 8).value();
+  const auto foreign = shown::create(other, 8).value();
+  const auto refused = made.describe(good, foreign);
+  CHECK(refused.error() == vb::errc::foreign_domain);
+  CHECK(mentions(refused.error(), "region 1"));
+  auto gone = shown::create(*on.domain, 8).value();
+  gone.close().value();
+  CHECK(made.describe(gone).error() == vb::errc::moved_from);
+}
+
+TEST_CASE("FC-22 an endpoint on what was moved from is refused, or on another device's queue") {
+  host on;
+  on.up();
+  vb::completion_queue<> queue{on.domain->device()};
+  const auto moved = std::move(queue);
+  const auto refused = endpoint::open(*on.domain, queue);  // NOLINT(bugprone-use-after-move)
+  CHECK(refused.error() == vb::errc::moved_from);
+  host elsewhere;
+  elsewhere.up();
+  CHECK(endpoint::open(*elsewhere.domain, moved).error() == vb::errc::mismatch);
+  auto first = vb::verbs::protection_domain::create(on.domain->device()).value();
+  const auto second = std::move(first);
+  CHECK(endpoint::open(first).error() == vb::errc::moved_from);  // NOLINT(bugprone-use-after-move)
+  CHECK(fabricated::scratch::create(first, 8).error() == vb::errc::moved_from);
 }
 
 TEST_CASE("FC-22 a moved-from endpoint is inert") {

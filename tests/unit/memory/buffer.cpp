@@ -52,7 +52,7 @@ TEST_CASE("a buffer is zeroed and counts elements") {
   CHECK(mine.last(1)[0] == 7);
   CHECK(mine.subspan(2990).size() == 10);
   CHECK(mine.subspan(10, 5).data() == mine.data() + 10);
-  CHECK(mine.first(2).piece().size == 8);
+  CHECK(mine.first(2).size_bytes() == 8);
 }
 
 TEST_CASE("a buffer of nothing, or of more than there can be, is refused before anything is done") {
@@ -101,7 +101,7 @@ TEST_CASE("views of a buffer stay valid when it is moved") {
   const auto view = first.view();
   const auto second = std::move(first);
   CHECK(second.data() == view.data());
-  CHECK(second.view().piece().key == view.piece().key);
+  CHECK(second.view().key() == view.key());
   CHECK(first.size() == 0);  // NOLINT(bugprone-use-after-move)
   CHECK(first.native_handle() == nullptr);
   CHECK(first.close().has_value());

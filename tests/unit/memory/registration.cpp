@@ -6,9 +6,12 @@
 #include <cstdint>
 #include <span>
 #include <utility>
+#include <vector>
 
+#include <verbena/connection/device.hpp>
 #include <verbena/memory/registration.hpp>
 #include <verbena/memory/role.hpp>
+#include <verbena/policy/errors/returning.hpp>
 #include <verbena/verbs/protection_domain.hpp>
 
 #include "catch.hpp"
@@ -80,9 +83,9 @@ TEST_CASE("FC-19 lkey and rkey come from their own fields") {
   const auto mine = registered<int, vb::remote_writable>(domain, std::span{memory}).value();
   const ibv_mr* native = mine.native_handle();
   REQUIRE(native->lkey != native->rkey);
-  CHECK(static_cast<std::uint32_t>(mine.view().piece().key) == native->lkey);
+  CHECK(static_cast<std::uint32_t>(mine.view().key()) == native->lkey);
   CHECK(static_cast<std::uint32_t>(mine.remote_key()) == native->rkey);
-  CHECK(mine.view().piece().domain == domain.id());
+  CHECK(mine.view().domain() == domain.id());
 }
 
 TEST_CASE("atomics on iWARP are not supported, and the provider is not asked") {
@@ -116,7 +119,7 @@ TEST_CASE("FC-22 a registration is moved, closed, and then inert") {
   auto second = std::move(first);
   CHECK(first.size() == 0);  // NOLINT(bugprone-use-after-move)
   CHECK(first.native_handle() == nullptr);
-  CHECK(first.view().piece().domain == 0);
+  CHECK(first.view().domain() == 0);
   CHECK(first.close().has_value());
   CHECK(second.size() == 4);
   CHECK(second.data() == memory.data());
@@ -137,7 +140,7 @@ TEST_CASE("FC-19 the key of what is no longer registered is no key at all") {
   auto mine = registered<int, vb::remote_writable>(domain, std::span{memory}).value();
   REQUIRE(mine.close().has_value());
   CHECK(mine.remote_key() == vb::rkey{});
-  CHECK(mine.view().piece().key == vb::lkey{});
+  CHECK(mine.view().key() == vb::lkey{});
 }
 
 TEST_CASE("a registration that takes another's place gives its own up") {
@@ -152,4 +155,17 @@ TEST_CASE("a registration that takes another's place gives its own up") {
   first = std::move(second);
   CHECK(adapter.live(kind::region) == 1);
   CHECK(first.size() == 8);
+}
+
+TEST_CASE("a device registers contiguous memory of any kind that has a name") {
+  fabricated::device adapter;
+  const auto device = vb::basic_device<vb::errors::returning>::create(adapter.open()).value();
+  std::vector<std::uint16_t> vector(8);
+  std::array<char, 4> array{};
+  int plain[3]{};
+  const auto size = [](const auto& made) { return made.value().view().size_bytes(); };
+  CHECK(size(device.register_memory<vb::sink>(vector)) == 16);
+  CHECK(size(device.register_memory<vb::source>(std::as_const(array))) == 4);
+  CHECK(size(device.register_memory<vb::sink>(plain)) == 12);
+  CHECK(size(device.register_memory<vb::sink>(std::span{plain}.first<2>())) == 8);
 }

@@ -15,11 +15,9 @@ TEST_CASE("parts of a view keep its key and domain, and count elements") {
   CHECK(part.data() == memory.data() + 2);
   CHECK(part.size() == 4);
   CHECK(part.size_bytes() == 8);
-  const vb::piece piece = part.piece();
-  CHECK(piece.data == reinterpret_cast<std::byte*>(memory.data() + 2));
-  CHECK(piece.size == 8);
-  CHECK(piece.key == vb::lkey{7});
-  CHECK(piece.domain == 3);
+  CHECK(part.bytes() == reinterpret_cast<std::byte*>(memory.data() + 2));
+  CHECK(part.key() == vb::lkey{7});
+  CHECK(part.domain() == 3);
   CHECK(all.last(1).data() == memory.data() + 9);
   CHECK(all.subspan(8).size() == 2);
 }

@@ -134,7 +134,7 @@ TEST_CASE("FC-23 what goes with an immediate is checked as without") {
   CHECK(test.link.post(vb::send_with_immediate(test.memory.first(65), 1)).error() ==
         errc::message_too_long);
   CHECK(test.link.post(vb::send_with_immediate(test.memory.first(0), 1)).error() ==
-        errc::message_too_long);
+        errc::empty_piece);
   CHECK(test.link.post(vb::write_with_immediate(test.memory.first(8), peer.first(7), 1)).error() ==
         errc::outside_region);
   CHECK(test.link.post(vb::write_with_immediate(test.memory.first(8), peer.first(8), 1)));

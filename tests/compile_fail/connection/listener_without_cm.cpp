@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: a listener needs setup::cm: setup::descriptor has nothing to listen for
+#include <verbena/verbena.hpp>
+
+namespace vb = verbena;
+
+#ifndef FIXED
+using link = vb::connection<>;
+#else
+using link = vb::connection<vb::setup::cm>;
+#endif
+
+void use(const vb::device& device) { (void)link::listener::open(device, {"192.0.2.1", 0}); }
