@@ -32,7 +32,7 @@ std::array<std::byte*, 64> ring;
 template <class State>
 State made_state() {
   State made{};
-  made.receive_mask = 63;
+  made.memory_mask = 63;
   made.domain = domain;
   made.max_message = 1U << 20;
   made.send_pieces = 16;
@@ -66,9 +66,9 @@ void by_hand(benchmark::State& run, Post post) {
   auto queue = made_state<twin::queue>();
   queue.qp = &accepting::instance.queue_pair;
   std::array<void*, 64> data{};
-  queue.receive_data = data.data();
+  queue.memory_at = data.data();
   for (auto _ : run) {
-    benchmark::DoNotOptimize(post(&queue, twin_locals.data(), twin_remotes.data(), 0));
+    benchmark::DoNotOptimize(post(&queue, twin_locals.data(), twin_remotes.data(), 0, 0, 0));
     retire_all(queue);
   }
 }
@@ -77,7 +77,7 @@ template <class Post>
 void by_verbena(benchmark::State& run, Post post) {
   auto state = made_state<vb::queue_pair_state>();
   state.queue_pair = &accepting::instance.queue_pair;
-  state.receive_data = ring.data();
+  state.memory_at = ring.data();
   for (auto _ : run) {
     benchmark::DoNotOptimize(post(state));
     retire_all(state);

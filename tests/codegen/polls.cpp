@@ -21,8 +21,8 @@ using twin::wants;
 using completion_queue = vb::completion_queue<>;
 
 constexpr std::uint32_t connections = 4;
-std::array<std::byte*, 64> ring;
-std::array<std::byte, 64> message;
+std::array<std::byte*, 128> ring;
+alignas(8) std::array<std::byte, 64> message{std::byte{7}};
 std::array<ibv_wc, twin::batch> completions;
 tally found;
 
@@ -55,9 +55,9 @@ void prepare(std::span<const vb::operation> kinds) {
   for (std::uint32_t i = 0; i < connections; ++i) {
     vb::queue_pair_state& each = *states()[i];
     const std::uint32_t owner = each.owner;
-    each = {};
-    each.receive_data = ring.data();
-    each.receive_mask = 63;
+    each = vb::queue_pair_state{};
+    each.memory_at = ring.data();
+    each.memory_mask = 63;
     each.owner = owner;
     each.sends = {0x1'0010, 0x1'0000, 64};
     each.receives = {0x2'0010, 0x2'0000, 64};
@@ -73,7 +73,10 @@ void prepare(std::span<const vb::operation> kinds) {
                                             static_cast<std::uint32_t>(i + 1))
                       .word;
     entry.status = IBV_WC_SUCCESS;
+    entry.opcode = kinds[i] == vb::operation::receive ? IBV_WC_RECV : IBV_WC_SEND;
     entry.byte_len = 8;
+    if (i % 2 == 0) entry.wc_flags = IBV_WC_WITH_IMM;
+    entry.imm_data = 0x04030201U + static_cast<std::uint32_t>(i);
     completions[i] = entry;
   }
   accepting::completions = completions.data();
@@ -114,6 +117,24 @@ std::vector<std::uint64_t> effect(const auto& result, const State* (*books)(std:
         t.receives += 1;
         t.bytes += done.bytes().size();
         t.last = done.bytes().data();
+      },
+      [&](vb::failed) { t.failures += 1; }));
+}
+
+[[gnu::noinline]] vb::polled poll_immediates(completion_queue& from, tally& t) {
+  return from.poll(vb::on(
+      [&](vb::completed<vb::receive> done) {
+        t.receives += 1;
+        t.values += done.immediate_or(0);
+      },
+      [&](vb::failed) { t.failures += 1; }));
+}
+
+[[gnu::noinline]] vb::polled poll_additions(completion_queue& from, tally& t) {
+  return from.poll(vb::on(
+      [&](vb::completed<vb::fetch_and_add> done) {
+        t.additions += 1;
+        t.values += done.old_value();
       },
       [&](vb::failed) { t.failures += 1; }));
 }
@@ -159,6 +180,7 @@ constexpr auto r = vb::operation::receive;
 constexpr auto s = vb::operation::send;
 constexpr auto d = vb::operation::read;
 constexpr auto w = vb::operation::write;
+constexpr auto a = vb::operation::fetch_and_add;
 
 struct script {
   const char* name;
@@ -173,6 +195,8 @@ const std::vector<script> scripts{
     {"write", {w}},
     {"receive*16", {r, r, r, r, r, r, r, r, r, r, r, r, r, r, r, r}},
     {"write*16", {w, w, w, w, w, w, w, w, w, w, w, w, w, w, w, w}},
+    {"fetch_and_add", {a}},
+    {"fetch_and_add*16", {a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a}},
     {"mixed*16", {r, s, w, d, w, w, r, s, d, w, s, s, r, d, w, r}},
 };
 
@@ -192,6 +216,8 @@ std::vector<comparison> poll_comparisons() {
   };
   add("writes", poll_writes, twin::poll<wants::writes>);
   add("receives", poll_receives, twin::poll<wants::receives>);
+  add("immediates", poll_immediates, twin::poll<wants::immediates>);
+  add("additions", poll_additions, twin::poll<wants::additions>);
   add("all", poll_all, twin::poll<wants::all>);
   return all;
 }

@@ -6,10 +6,14 @@
 #include <utility>
 
 #include <verbena/connection/post_on.hpp>
+#include <verbena/operation/compare_and_swap.hpp>
+#include <verbena/operation/fetch_and_add.hpp>
 #include <verbena/operation/read.hpp>
 #include <verbena/operation/receive.hpp>
 #include <verbena/operation/send.hpp>
+#include <verbena/operation/send_with_immediate.hpp>
 #include <verbena/operation/write.hpp>
+#include <verbena/operation/write_with_immediate.hpp>
 #include <verbena/policy/accounting/unchecked.hpp>
 #include <verbena/policy/policy_set.hpp>
 #include <verbena/policy/signaling/one_in.hpp>
@@ -25,6 +29,8 @@ namespace {
 
 using local = vb::view<std::byte, vb::rights::local_write>;
 using remote = vb::remote_region<std::byte, vb::rights::remote_read | vb::rights::remote_write>;
+using word = vb::view<std::uint64_t, vb::rights::local_write>;
+using remote_word = vb::remote_region<std::uint64_t, vb::rights::remote_atomic>;
 using twin::signal;
 
 // Both sides are given the same state, the same memory, the same token.
@@ -32,7 +38,8 @@ vb::queue_pair_state state;
 twin::queue queue;
 static_assert(sizeof state == sizeof queue);
 std::array<std::byte, 8 * 64> bytes;
-std::array<std::byte*, 64> ring;
+std::array<std::uint64_t, 2> values;
+std::array<std::byte*, 128> ring;
 constexpr std::uint32_t domain = 7;
 
 template <std::size_t... Index>
@@ -46,9 +53,17 @@ std::array<remote, sizeof...(Index)> make_remotes(std::index_sequence<Index...>)
 }
 const auto locals = make_locals(std::make_index_sequence<8>{});
 const auto remotes = make_remotes(std::make_index_sequence<4>{});
+const std::array<word, 2> words{word{std::span{values}.first(1), vb::lkey{0x300}, domain},
+                                word{std::span{values}.last(1), vb::lkey{0x301}, domain}};
+const std::array<remote_word, 2> remote_words{remote_word{0x7000'1000, 1, vb::rkey{0x400}},
+                                              remote_word{0x7000'2000, 1, vb::rkey{0x401}}};
 std::array<twin::local, 8> twin_locals;
+std::array<twin::local, 2> twin_words;
+std::array<twin::remote, 2> twin_remote_words;
 std::array<twin::remote, 4> twin_remotes;
 constexpr std::uint32_t token = 0x123456;
+constexpr std::uint64_t first_number = 0x0102'0304'0506'0708;
+constexpr std::uint64_t second_number = 0x1112'1314'8586'8788;
 
 // What the provider was given.
 std::vector<std::uint64_t> seen;
@@ -61,8 +76,16 @@ void note(const ibv_sge* pieces, int count) {
 int take_sends(ibv_qp*, ibv_send_wr* work, ibv_send_wr**) {
   for (; work != nullptr; work = work->next) {
     seen.insert(seen.end(), {work->wr_id, work->opcode, work->send_flags});
-    if (work->opcode != IBV_WR_SEND) {
-      seen.insert(seen.end(), {work->wr.rdma.remote_addr, work->wr.rdma.rkey});
+    switch (work->opcode) {
+      case IBV_WR_SEND: break;
+      case IBV_WR_SEND_WITH_IMM: seen.push_back(work->imm_data); break;
+      case IBV_WR_RDMA_WRITE_WITH_IMM: seen.push_back(work->imm_data); [[fallthrough]];
+      default: seen.insert(seen.end(), {work->wr.rdma.remote_addr, work->wr.rdma.rkey}); break;
+      case IBV_WR_ATOMIC_CMP_AND_SWP: seen.push_back(work->wr.atomic.swap); [[fallthrough]];
+      case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        seen.insert(seen.end(), {work->wr.atomic.compare_add, work->wr.atomic.remote_addr,
+                                 work->wr.atomic.rkey});
+        break;
     }
     note(work->sg_list, work->num_sge);
   }
@@ -81,10 +104,10 @@ void prepare(std::uint16_t unsignaled) {
   ring = {};
   accepting::instance.context.ops.post_send = take_sends;
   accepting::instance.context.ops.post_recv = take_receives;
-  state = {};
+  state = vb::queue_pair_state{};
   state.queue_pair = &accepting::instance.queue_pair;
-  state.receive_data = ring.data();
-  state.receive_mask = 63;
+  state.memory_at = ring.data();
+  state.memory_mask = 63;
   state.sends = {0x1'0005, 0x1'0002, 64};
   state.receives = {0x2'0007, 0x2'0002, 64};
   state.owner = 0x3'0004;
@@ -93,6 +116,7 @@ void prepare(std::uint16_t unsignaled) {
   state.send_pieces = 16;
   state.receive_pieces = 16;
   state.read_pieces = 16;
+  state.inline_limit = 2;
   state.unsignaled = unsignaled;
   state.signal_window = 16;
   queue = std::bit_cast<twin::queue>(state);
@@ -104,16 +128,21 @@ void prepare(std::uint16_t unsignaled) {
     twin_remotes[i] = {remotes[i].address(), remotes[i].size_bytes(),
                        static_cast<std::uint32_t>(remotes[i].key())};
   }
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    twin_words[i] = {words[i].data(), words[i].size_bytes(),
+                     static_cast<std::uint32_t>(words[i].key()), words[i].domain()};
+    twin_remote_words[i] = {remote_words[i].address(), remote_words[i].size_bytes(),
+                            static_cast<std::uint32_t>(remote_words[i].key())};
+  }
 }
 
 // Result, books, receive ring and work requests.
 std::vector<std::uint64_t> effect(const auto& result, const auto& books) {
   std::vector<std::uint64_t> all = seen;
   all.push_back(std::bit_cast<std::uint64_t>(result));
-  std::array<std::uint64_t, 8> words;
-  std::memcpy(words.data(), &books, sizeof words);
-  words[7] &= 0xffff'ffff'ffff;  // above it is padding
-  all.insert(all.end(), words.begin(), words.end());
+  std::array<std::uint64_t, 8> state_words;
+  std::memcpy(state_words.data(), &books, sizeof state_words);
+  all.insert(all.end(), state_words.begin(), state_words.end());
   for (const std::byte* each : ring) all.push_back(reinterpret_cast<std::uintptr_t>(each));
   return all;
 }
@@ -130,9 +159,26 @@ constexpr decltype(auto) memory(const local* from) {
   }
 }
 
-template <vb::operation What, std::size_t Pieces>
-constexpr auto request(const local* here, const remote* there) {
-  if constexpr (What == vb::operation::receive) {
+/// `first` and `second` are the numbers that an operation works with, if any.
+template <vb::operation What, std::size_t Pieces, class Local, class Remote>
+constexpr auto request(const Local* here, const Remote* there, std::uint64_t first = 0,
+                       std::uint64_t second = 0) {
+  if constexpr (What == vb::operation::compare_and_swap) {
+    return vb::compare_and_swap(*here, *there, first, second);
+  } else if constexpr (What == vb::operation::fetch_and_add) {
+    return vb::fetch_and_add(*here, *there, first);
+  } else if constexpr (What == vb::operation::receive && Pieces == 0) {
+    return vb::receive();
+  } else if constexpr (What == vb::operation::send_with_immediate && Pieces == 0) {
+    return vb::send_with_immediate(static_cast<std::uint32_t>(first));
+  } else if constexpr (What == vb::operation::send_with_immediate) {
+    return vb::send_with_immediate(memory<Pieces>(here), static_cast<std::uint32_t>(first));
+  } else if constexpr (What == vb::operation::write_with_immediate && Pieces == 0) {
+    return vb::write_with_immediate(*there, static_cast<std::uint32_t>(first));
+  } else if constexpr (What == vb::operation::write_with_immediate) {
+    return vb::write_with_immediate(memory<Pieces>(here), *there,
+                                    static_cast<std::uint32_t>(first));
+  } else if constexpr (What == vb::operation::receive) {
     return vb::receive(memory<Pieces>(here));
   } else if constexpr (What == vb::operation::send) {
     return vb::send(memory<Pieces>(here));
@@ -156,46 +202,74 @@ template <signal Signal, bool Last, vb::operation What>
 constexpr bool asks = What == vb::operation::receive ||
                       !(Signal == signal::none_asks || (Signal == signal::last_asks && !Last));
 
-template <class Policies, vb::operation What, std::size_t Pieces, signal Signal>
-[[gnu::noinline]] vb::posted post_one(vb::queue_pair_state& to, const local* l, const remote* r,
-                                      std::uint32_t t) {
+template <class Policies, vb::operation What, std::size_t Pieces, signal Signal, class Local,
+          class Remote>
+[[gnu::noinline]] vb::posted post_one(vb::queue_pair_state& to, const Local* l, const Remote* r,
+                                      std::uint32_t t, std::uint64_t first, std::uint64_t second) {
   return vb::post_on<Policies>(
-      to, no_mutex, asking<asks<Signal, true, What>>(request<What, Pieces>(l, r).token(t)));
+      to, no_mutex,
+      asking<asks<Signal, true, What>>(request<What, Pieces>(l, r, first, second).token(t)));
 }
 
-template <class Policies, vb::operation What, std::size_t Pieces, signal Signal>
-[[gnu::noinline]] vb::posted post_two(vb::queue_pair_state& to, const local* l, const remote* r,
-                                      std::uint32_t t) {
+template <class Policies, vb::operation What, std::size_t Pieces, signal Signal, class Local,
+          class Remote>
+[[gnu::noinline]] vb::posted post_two(vb::queue_pair_state& to, const Local* l, const Remote* r,
+                                      std::uint32_t t, std::uint64_t first, std::uint64_t second) {
   return vb::post_on<Policies>(
-      to, no_mutex, asking<asks<Signal, false, What>>(request<What, Pieces>(l, r).token(t)),
-      asking<asks<Signal, true, What>>(request<What, Pieces>(l + Pieces, r + 1)));
+      to, no_mutex,
+      asking<asks<Signal, false, What>>(request<What, Pieces>(l, r, first, second).token(t)),
+      asking<asks<Signal, true, What>>(request<What, Pieces>(l + Pieces, r + 1, second, first)));
+}
+
+/// A send or write with an option.
+template <class Policies, vb::operation What, std::size_t Pieces, vb::option Option, signal Signal>
+[[gnu::noinline]] vb::posted post_asking(vb::queue_pair_state& to, const local* l, const remote* r,
+                                         std::uint32_t t, std::uint64_t, std::uint64_t) {
+  const auto plain = request<What, Pieces>(l, r).token(t);
+  if constexpr (Option == vb::option::fenced)
+    return vb::post_on<Policies>(to, no_mutex, plain.fenced());
+  if constexpr (Option == vb::option::solicited)
+    return vb::post_on<Policies>(to, no_mutex, plain.solicited());
+  if constexpr (Option == vb::option::inlined)
+    return vb::post_on<Policies>(to, no_mutex, plain.inlined());
+}
+
+/// A write of memory that is not registered.
+template <class Policies, signal Signal>
+[[gnu::noinline]] vb::posted post_unregistered(vb::queue_pair_state& to, const local* l,
+                                               const remote* r, std::uint32_t t, std::uint64_t,
+                                               std::uint64_t) {
+  return vb::post_on<Policies>(to, no_mutex,
+                               vb::write(vb::unregistered{l->elements()}, *r).token(t));
 }
 
 template <class Policies, std::size_t Pieces, signal Signal>
 [[gnu::noinline]] vb::posted post_mixed(vb::queue_pair_state& to, const local* l, const remote* r,
-                                        std::uint32_t t) {
+                                        std::uint32_t t, std::uint64_t, std::uint64_t) {
   constexpr auto write = vb::operation::write;
   return vb::post_on<Policies>(
       to, no_mutex, asking<asks<Signal, false, write>>(request<write, Pieces>(l, r)),
       asking<asks<Signal, false, write>>(request<write, Pieces>(l + Pieces, r + 1)),
       asking<asks<Signal, false, write>>(request<write, Pieces>(l + 2 * Pieces, r + 2)),
       asking<asks<Signal, true, write>>(
-          request<vb::operation::send, Pieces>(l + 3 * Pieces, nullptr).token(t)));
+          request<vb::operation::send, Pieces>(l + 3 * Pieces, r).token(t)));
 }
 
-using verbena_function = vb::posted (*)(vb::queue_pair_state&, const local*, const remote*,
-                                        std::uint32_t);
+template <class Local, class Remote>
+using verbena_function = vb::posted (*)(vb::queue_pair_state&, const Local*, const Remote*,
+                                        std::uint32_t, std::uint64_t, std::uint64_t);
 using twin_function = twin::outcome (*)(twin::queue*, const twin::local*, const twin::remote*,
-                                        std::uint32_t);
+                                        std::uint32_t, std::uint64_t, std::uint64_t);
 
-measured measure(verbena_function function) {
-  return {reinterpret_cast<const void*>(function), [function] {
-            return effect(function(state, locals.data(), remotes.data(), token), state);
+template <class Local, class Remote>
+measured measure(verbena_function<Local, Remote> function, const Local* here, const Remote* there) {
+  return {reinterpret_cast<const void*>(function), [=] {
+            return effect(function(state, here, there, token, first_number, second_number), state);
           }};
 }
-measured measure(twin_function function) {
-  return {reinterpret_cast<const void*>(function), [function] {
-            return effect(function(&queue, twin_locals.data(), twin_remotes.data(), token), queue);
+measured measure(twin_function function, const twin::local* here, const twin::remote* there) {
+  return {reinterpret_cast<const void*>(function), [=] {
+            return effect(function(&queue, here, there, token, first_number, second_number), queue);
           }};
 }
 
@@ -205,6 +279,7 @@ class collector {
 
   template <class Accounting>
   void add_accounting(const std::string& name) {
+    add_receives<Accounting, 0>(name + "no piece");
     add_receives<Accounting, 1>(name + "1 piece");
     add_receives<Accounting, 2>(name + "2 pieces");
     add_signaling<vb::signaling::every, signal::every, Accounting>(name + "every ");
@@ -219,6 +294,19 @@ class collector {
     using policies = vb::policies<vb::posting::list, Signaling, Accounting>;
     add_pieces<policies, 1, Signal>(name + "1 piece ");
     add_pieces<policies, 2, Signal>(name + "2 pieces ");
+    add_immediates<policies, 0, Signal>(name + "no piece ");
+    if constexpr (Signal == signal::every || Signal == signal::one_in) {
+      add_options<policies, 1, Signal>(name + "1 piece ");
+      add_options<policies, 2, Signal>(name + "2 pieces ");
+      add<Signal>(name + "unregistered write", post_unregistered<policies, Signal>,
+                  unregistered_twin<Signal, Accounting::checks, false>,
+                  unregistered_twin<Signal, Accounting::checks, true>, locals.data(),
+                  remotes.data());
+    }
+    add_operation<policies, vb::operation::compare_and_swap, twin::compare_and_swap, 1, Signal>(
+        name + "compare_and_swap", words.data(), remote_words.data());
+    add_operation<policies, vb::operation::fetch_and_add, twin::fetch_and_add, 1, Signal>(
+        name + "fetch_and_add", words.data(), remote_words.data());
   }
 
   template <class Policies, std::size_t Pieces, signal Signal>
@@ -226,22 +314,57 @@ class collector {
     add_operation<Policies, vb::operation::send, twin::send, Pieces, Signal>(name + "send");
     add_operation<Policies, vb::operation::read, twin::read, Pieces, Signal>(name + "read");
     add_operation<Policies, vb::operation::write, twin::write, Pieces, Signal>(name + "write");
+    add_immediates<Policies, Pieces, Signal>(name);
     constexpr bool checks = Policies::accounting::checks;
     add<Signal>(name + "write*3,send", post_mixed<Policies, Pieces, Signal>,
                 twin::post_mixed<Pieces, Signal, checks>,
-                twin::post_mixed<Pieces, Signal, checks, true>);
+                twin::post_mixed<Pieces, Signal, checks, true>, locals.data(), remotes.data());
+  }
+
+  template <signal Signal, bool Checks, bool Zeroed>
+  static constexpr twin_function unregistered_twin =
+      twin::post_one<twin::write, 1, Signal, Checks, Zeroed, 0, twin::inlining::always>;
+
+  template <class Policies, std::size_t Pieces, signal Signal>
+  void add_options(const std::string& name) {
+    add_option<Policies, vb::operation::write, twin::write, Pieces, Signal, vb::option::fenced,
+               IBV_SEND_FENCE>(name + "fenced write");
+    add_option<Policies, vb::operation::send, twin::send, Pieces, Signal, vb::option::solicited,
+               IBV_SEND_SOLICITED>(name + "solicited send");
+    add_option<Policies, vb::operation::send, twin::send, Pieces, Signal, vb::option::inlined, 0,
+               twin::inlining::where_it_fits>(name + "inlined send");
   }
 
   template <class Policies, vb::operation What, twin::operation Twin, std::size_t Pieces,
-            signal Signal>
-  void add_operation(const std::string& name) {
+            signal Signal, vb::option Option, unsigned Flag,
+            twin::inlining Inlining = twin::inlining::never>
+  void add_option(const std::string& name) {
     constexpr bool checks = Policies::accounting::checks;
-    add<Signal>(name, post_one<Policies, What, Pieces, Signal>,
+    add<Signal>(name, post_asking<Policies, What, Pieces, Option, Signal>,
+                twin::post_one<Twin, Pieces, Signal, checks, false, Flag, Inlining>,
+                twin::post_one<Twin, Pieces, Signal, checks, true, Flag, Inlining>, locals.data(),
+                remotes.data());
+  }
+
+  template <class Policies, std::size_t Pieces, signal Signal>
+  void add_immediates(const std::string& name) {
+    add_operation<Policies, vb::operation::send_with_immediate, twin::send_with_immediate, Pieces,
+                  Signal>(name + "send_with_immediate");
+    add_operation<Policies, vb::operation::write_with_immediate, twin::write_with_immediate, Pieces,
+                  Signal>(name + "write_with_immediate");
+  }
+
+  template <class Policies, vb::operation What, twin::operation Twin, std::size_t Pieces,
+            signal Signal, class Local = local, class Remote = remote>
+  void add_operation(const std::string& name, const Local* here = locals.data(),
+                     const Remote* there = remotes.data()) {
+    constexpr bool checks = Policies::accounting::checks;
+    add<Signal>(name, post_one<Policies, What, Pieces, Signal, Local, Remote>,
                 twin::post_one<Twin, Pieces, Signal, checks>,
-                twin::post_one<Twin, Pieces, Signal, checks, true>);
-    add<Signal>(name + "*2", post_two<Policies, What, Pieces, Signal>,
+                twin::post_one<Twin, Pieces, Signal, checks, true>, here, there);
+    add<Signal>(name + "*2", post_two<Policies, What, Pieces, Signal, Local, Remote>,
                 twin::post_two<Twin, Pieces, Signal, checks>,
-                twin::post_two<Twin, Pieces, Signal, checks, true>);
+                twin::post_two<Twin, Pieces, Signal, checks, true>, here, there);
   }
 
   template <class Accounting, std::size_t Pieces>
@@ -249,22 +372,37 @@ class collector {
     using policies = vb::policies<Accounting>;
     constexpr bool checks = Accounting::checks;
     constexpr auto what = vb::operation::receive;
-    add<signal::every>(name + " receive", post_one<policies, what, Pieces, signal::every>,
-                       twin::receive_one<Pieces, checks>, twin::receive_one<Pieces, checks, true>);
-    add<signal::every>(name + " receive*2", post_two<policies, what, Pieces, signal::every>,
-                       twin::receive_two<Pieces, checks>, twin::receive_two<Pieces, checks, true>);
+    add<signal::every>(name + " receive",
+                       post_one<policies, what, Pieces, signal::every, local, remote>,
+                       twin::receive_one<Pieces, checks>, twin::receive_one<Pieces, checks, true>,
+                       locals.data(), remotes.data());
+    add<signal::every>(name + " receive*2",
+                       post_two<policies, what, Pieces, signal::every, local, remote>,
+                       twin::receive_two<Pieces, checks>, twin::receive_two<Pieces, checks, true>,
+                       locals.data(), remotes.data());
+  }
+
+  static std::pair<const twin::local*, const twin::remote*> of_twin(const local*, const remote*) {
+    return {twin_locals.data(), twin_remotes.data()};
+  }
+  static std::pair<const twin::local*, const twin::remote*> of_twin(const word*,
+                                                                    const remote_word*) {
+    return {twin_words.data(), twin_remote_words.data()};
   }
 
   // Where requests are counted there are two ways: the window goes on, or it is full.
-  template <signal Signal>
-  void add(const std::string& name, verbena_function ours, twin_function twin,
-           twin_function usual) {
+  template <signal Signal, class Local, class Remote>
+  void add(const std::string& name, verbena_function<Local, Remote> ours, twin_function twin,
+           twin_function usual, const Local* here, const Remote* there) {
     constexpr bool counts = Signal == signal::one_in || Signal == signal::none_asks;
-    all.push_back({name, [] { prepare(0); }, 1, measure(ours), measure(twin), measure(usual)});
-    if (counts) {
-      all.push_back(
-          {name + ", due", [] { prepare(15); }, 1, measure(ours), measure(twin), measure(usual)});
-    }
+    const auto twins = of_twin(here, there);
+    const auto compare = [&](const std::string& called, std::uint16_t unsignaled) {
+      all.push_back({called, [unsignaled] { prepare(unsignaled); }, 1, measure(ours, here, there),
+                     measure(twin, twins.first, twins.second),
+                     measure(usual, twins.first, twins.second)});
+    };
+    compare(name, 0);
+    if (counts) compare(name + ", due", 15);
   }
 };
 

@@ -10,7 +10,16 @@
 /// writes. Template parameters stand for the constants that programmer would type in.
 namespace twin {
 
-enum operation : std::uint64_t { receive = 0, send = 1, read = 2, write = 3 };
+enum operation : std::uint64_t {
+  receive = 0,
+  send = 1,
+  read = 2,
+  write = 3,
+  send_with_immediate = 4,
+  write_with_immediate = 5,
+  compare_and_swap = 6,
+  fetch_and_add = 7
+};
 
 struct positions {
   std::uint32_t posted, retired, capacity;
@@ -18,19 +27,21 @@ struct positions {
 
 struct alignas(64) queue {
   ibv_qp* qp;
-  void** receive_data;
+  void** memory_at;
   positions sends;
   positions receives;
-  std::uint32_t receive_mask;
   std::uint32_t owner;
   std::uint32_t domain;
   std::uint32_t max_message;
+  std::uint16_t memory_mask;
   std::uint16_t unsignaled;
   std::uint16_t signal_window;
-  std::uint8_t failure;
+  std::uint8_t failure : 5;
+  std::uint8_t lacking : 3;
   std::uint8_t send_pieces;
   std::uint8_t receive_pieces;
   std::uint8_t read_pieces;
+  std::uint16_t inline_limit;
 };
 
 struct local {
@@ -44,6 +55,11 @@ struct remote {
   std::uint64_t address;
   std::size_t size;
   std::uint32_t key;
+};
+
+/// The numbers of an operation: an immediate, or what an atomic works with.
+struct operands {
+  std::uint64_t first, second;
 };
 
 struct outcome {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <arpa/inet.h>
+
 #include <cerrno>
 #include <cstring>
 
@@ -21,18 +23,18 @@ struct completion_queue {
 
 /// What the program that polls does with completions, for verbena and for the twin.
 struct tally {
-  std::uint64_t receives, sends, reads, writes, failures;
-  std::uint64_t tokens, bytes;
+  std::uint64_t receives, sends, reads, writes, additions, failures;
+  std::uint64_t tokens, bytes, values;
   const void* last;
 };
 
 /// Whose completions the program wants to hear of.
-enum class wants { writes, receives, all };
+enum class wants { writes, receives, immediates, additions, all };
 
 TWIN_COLD void failed(queue* q, const ibv_wc* wc, tally* t) {
   const bool is_receive = ((wc->wr_id >> 36) & 0xf) == receive;
   retire(is_receive ? &q->receives : &q->sends, static_cast<std::uint16_t>(wc->wr_id));
-  if (q->failure == 0) q->failure = static_cast<std::uint8_t>(wc->status);
+  if (q->failure == 0) q->failure = static_cast<std::uint8_t>(wc->status) & 31;
   q->sends.capacity = 0;
   q->receives.capacity = 0;
   t->failures += 1;
@@ -61,14 +63,26 @@ TWIN_INLINE void completion(completion_queue* cq, const ibv_wc* wc, tally* t) {
   if (what == receive) {
     retire(&q->receives, position);
     if (Wants == wants::all || Wants == wants::receives) {
-      void* const data = q->receive_data[position & q->receive_mask];
+      void* const data = q->memory_at[position & q->memory_mask];
+      // The data of a write with immediate lies where the peer wrote it.
+      const bool has_message = data != nullptr && wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM;
       t->receives += 1;
-      t->bytes += data != nullptr ? wc->byte_len : 0;
-      t->last = data;
+      t->bytes += has_message ? wc->byte_len : 0;
+      t->last = has_message ? data : nullptr;
+    }
+    if (Wants == wants::immediates) {
+      t->receives += 1;
+      t->values += (wc->wc_flags & IBV_WC_WITH_IMM) != 0 ? ntohl(wc->imm_data) : 0;
     }
     return;
   }
   retire(&q->sends, position);
+  if (Wants == wants::additions && what == fetch_and_add) {
+    t->additions += 1;
+    std::uint64_t old;
+    std::memcpy(&old, (q->memory_at + q->memory_mask + 1)[position & q->memory_mask], sizeof old);
+    t->values += old;
+  }
   if (Wants == wants::all && what == send) {
     t->sends += 1;
     t->tokens += id >> 40;

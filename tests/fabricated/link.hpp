@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +26,8 @@ struct link_options {
   std::uint8_t send_pieces = 16;
   std::uint8_t receive_pieces = 16;
   std::uint8_t read_pieces = 16;
+  verbena::feature lacking{};
+  std::uint16_t inline_bytes = 0;
 };
 
 /// The least that can be posted to: a queue pair in RTS with its state on a completion queue, for
@@ -39,21 +42,22 @@ class link {
                 std::shared_ptr<core> completions = nullptr, link_options options = {})
       : queue{std::move(completions)},
         domain_{domain.share()},
-        data_(std::bit_ceil(options.receive_depth)),
+        data_(2 * std::bit_ceil(std::max(options.send_depth, options.receive_depth))),
         depth_{options.send_depth + options.receive_depth} {
     if (queue == nullptr) queue = core::create(domain.device(), {depth_, 1}, {}).value();
     ibv_qp_init_attr wanted{};
     wanted.send_cq = queue->native();
     wanted.recv_cq = queue->native();
     wanted.qp_type = IBV_QPT_RC;
-    wanted.cap = {options.send_depth, options.receive_depth, options.pieces, options.pieces, 0};
+    wanted.cap = {options.send_depth, options.receive_depth, options.pieces, options.pieces,
+                  options.inline_bytes};
     pair = verbena::verbs::queue_pair::create(domain, wanted, queue).value();
     connect();
 
     state = queue->attach(depth_).value();
     state->queue_pair = pair.native_handle();
-    state->receive_data = data_.data();
-    state->receive_mask = static_cast<std::uint32_t>(data_.size()) - 1;
+    state->memory_at = data_.data();
+    state->memory_mask = static_cast<std::uint16_t>(data_.size() / 2 - 1);
     state->sends.capacity = options.send_depth;
     state->receives.capacity = options.receive_depth;
     state->domain = domain.id();
@@ -61,6 +65,8 @@ class link {
     state->send_pieces = options.send_pieces;
     state->receive_pieces = options.receive_pieces;
     state->read_pieces = options.read_pieces;
+    state->lacking = options.lacking;
+    state->inline_limit = options.inline_bytes;
     state->signal_window = Policies::signaling::window(options.send_depth);
     domain_.lingering().add(state->sends);
     domain_.lingering().add(state->receives);

@@ -8,6 +8,8 @@
 
 #include <verbena/memory/remote_region.hpp>
 #include <verbena/memory/rights.hpp>
+#include <verbena/operation/atomic_target.hpp>
+#include <verbena/operation/legality.hpp>
 #include <verbena/operation/request.hpp>
 
 namespace verbena {
@@ -23,6 +25,7 @@ concept work_request = requires {
   { Request::what } -> std::convertible_to<operation>;
   { Request::piece_count } -> std::convertible_to<std::size_t>;
   { Request::local_rights } -> std::convertible_to<rights>;
+  { Request::asked } -> std::convertible_to<option>;
 };
 
 template <work_request Request>
@@ -34,16 +37,45 @@ constexpr rights remote_rights_of() noexcept {
   }
 }
 
-/// Whether an operation writes to its local memory.
-constexpr bool fills_local(operation of) noexcept {
-  return of == operation::receive || of == operation::read;
-}
+/// Why a request can not work on a connection.
+enum class objection {
+  none,
+  transport,          ///< does not carry the operation
+  local_right,        ///< the local memory may not be written
+  remote_right,       ///< the peer's region does not grant what the operation does
+  not_eight_bytes,    ///< an atomic on objects of another size, or with several results
+  receive_completes,  ///< a receive that shall not be signaled
+  policy_signals,     ///< the signaling policy does not ask the request
+  fence,              ///< on a transport or an operation without
+  solicited,          ///< what gives the peer no completion
+  inlined,            ///< what does not take its data from local memory
+};
 
-/// What the peer's region must grant for an operation.
-constexpr rights remote_needs(operation of) noexcept {
-  if (of == operation::read) return rights::remote_read;
-  if (of == operation::write) return rights::remote_write;
-  return {};
+/// The first objection to a request on a connection with these policies. The rules stand here and
+/// in the tables of legality.hpp, nowhere else.
+template <work_request Request, class Policies>
+constexpr objection objection_to() noexcept {
+  constexpr operation what = Request::what;
+  constexpr legality::operation_rules rules = legality::rules_of(what);
+  if (!Policies::transport::carries(what)) return objection::transport;
+  if (Request::inline_only && !rules.inlined) return objection::inlined;
+  if (rules.fills_local && !allows(Request::local_rights, rights::local_write)) {
+    return objection::local_right;
+  }
+  if (!allows(remote_rights_of<Request>(), rules.remote)) return objection::remote_right;
+  if constexpr (is_atomic(what)) {
+    if (!fits_atomic<typename Request::local_type, typename Request::remote_type>) {
+      return objection::not_eight_bytes;
+    }
+  }
+  if (!Request::asks_signal && what == operation::receive) return objection::receive_completes;
+  if (!Request::asks_signal && !Policies::signaling::by_request) return objection::policy_signals;
+  if (has(Request::asked, option::fenced) && !Policies::transport::fences(what)) {
+    return objection::fence;
+  }
+  if (has(Request::asked, option::solicited) && !rules.solicited) return objection::solicited;
+  if (has(Request::asked, option::inlined) && !rules.inlined) return objection::inlined;
+  return objection::none;
 }
 
 /// Refuses an operation that can not work on a connection with these policies, in one sentence.
@@ -51,31 +83,56 @@ constexpr rights remote_needs(operation of) noexcept {
 template <class Request, class Policies>
 struct legal {
   static constexpr operation what = Request::what;
-  using transport = typename Policies::transport;
+  static constexpr objection found = objection_to<Request, Policies>();
 
-  static_assert(transport::carries(what) || what != operation::read,
+  static_assert(found != objection::transport || what != operation::read,
                 "READ needs transport::rc; uc carries send and write, ud carries send");
-  static_assert(transport::carries(what) || what != operation::write,
+  static_assert(found != objection::transport || what != operation::compare_and_swap,
+                "COMPARE_AND_SWAP needs transport::rc; uc carries send and write, ud carries send");
+  static_assert(found != objection::transport || what != operation::fetch_and_add,
+                "FETCH_AND_ADD needs transport::rc; uc carries send and write, ud carries send");
+  static_assert(found != objection::transport || what != operation::write,
                 "WRITE needs transport::rc or uc; ud carries send");
-  static_assert(transport::carries(what) || what == operation::read || what == operation::write,
+  static_assert(found != objection::transport || what != operation::write_with_immediate,
+                "WRITE_WITH_IMMEDIATE needs transport::rc or uc; ud carries send");
+  static_assert(found != objection::transport || legality::rules_of(what).remote != rights{},
                 "this transport does not carry the operation: see its carries()");
+  static_assert(found != objection::local_right,
+                "RECEIVE, READ and atomics write to their local memory: give it the role sink, "
+                "remote_writable or remote_atomic instead of source or remote_readable");
   static_assert(
-      !fills_local(what) || allows(Request::local_rights, rights::local_write),
-      "RECEIVE and READ write to their local memory: give it the role sink, remote_writable or "
-      "remote_atomic instead of source or remote_readable");
-  static_assert(
-      what != operation::read || allows(remote_rights_of<Request>(), rights::remote_read),
+      found != objection::remote_right || what != operation::read,
       "READ needs a remote region with the right remote_read: its owner must give it the role "
       "remote_readable");
   static_assert(
-      what != operation::write || allows(remote_rights_of<Request>(), rights::remote_write),
+      found != objection::remote_right ||
+          !(what == operation::write || what == operation::write_with_immediate),
       "WRITE needs a remote region with the right remote_write: its owner must give it the role "
       "remote_writable");
   static_assert(
-      Request::asks_signal || Policies::signaling::by_request || what == operation::receive,
+      found != objection::remote_right || !is_atomic(what),
+      "an atomic needs a remote region with the right remote_atomic: its owner must give it the "
+      "role remote_atomic");
+  static_assert(
+      found != objection::not_eight_bytes,
+      "an atomic changes one object of 8 bytes and gives the old one to local memory of one piece: "
+      "both need elements of 8 bytes, such as std::uint64_t");
+  static_assert(
+      found != objection::policy_signals,
       "unsignaled() needs signaling::per_operation: this connection's policy chooses itself");
-  static_assert(Request::asks_signal || what != operation::receive,
+  static_assert(found != objection::receive_completes,
                 "a RECEIVE always completes: unsignaled() is for send, read and write");
+  static_assert(found != objection::fence || what == operation::receive,
+                "fenced() needs transport::rc: uc and ud have no reads and atomics to wait for");
+  static_assert(found != objection::fence || what != operation::receive,
+                "fenced() is for what is sent: a RECEIVE waits for the peer alone");
+  static_assert(found != objection::solicited,
+                "solicited() is for SEND, SEND_WITH_IMMEDIATE and WRITE_WITH_IMMEDIATE: nothing "
+                "else gives the peer a completion");
+  static_assert(found != objection::inlined,
+                "inlined() and unregistered memory are for sends and writes: what is received, "
+                "read or swapped needs registered memory");
+  static_assert(found == objection::none);
 };
 
 /// Whether every operation of a post is legal on a connection with these policies, and all of
@@ -84,20 +141,15 @@ template <class Policies, class... Requests>
 concept can_post = (work_request<Requests> && ...) && sizeof...(Requests) > 0 &&
                    (((Requests::what == operation::receive) && ...) ||
                     ((Requests::what != operation::receive) && ...)) &&
-                   ((Policies::transport::carries(Requests::what) &&
-                     (!fills_local(Requests::what) ||
-                      allows(Requests::local_rights, rights::local_write)) &&
-                     allows(remote_rights_of<Requests>(), remote_needs(Requests::what)) &&
-                     (Requests::asks_signal ||
-                      (Policies::signaling::by_request && Requests::what != operation::receive))) &&
-                    ...);
+                   ((objection_to<Requests, Policies>() == objection::none) && ...);
 
 /// Instantiates legal for each request, and says why receives and sends do not mix.
 template <class Policies, class... Requests>
 struct legal_chain {
   static_assert(sizeof...(Requests) > 0, "post needs at least one operation");
   static_assert((work_request<Requests> && ...),
-                "post takes operations: send, receive, read or write");
+                "post takes operations: send, receive, read or write, those with immediate, and "
+                "atomics");
   static_assert(((Requests::what == operation::receive) && ...) ||
                     ((Requests::what != operation::receive) && ...),
                 "receives go to another queue than sends, reads and writes: use one post for each");

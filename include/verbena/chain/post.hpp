@@ -12,6 +12,7 @@
 #include <verbena/chain/legal.hpp>
 #include <verbena/chain/posted.hpp>
 #include <verbena/connection/queue_pair_state.hpp>
+#include <verbena/operation/atomic_target.hpp>
 #include <verbena/operation/work_request_id.hpp>
 #include <verbena/policy/posting.hpp>
 #include <verbena/policy/posting/entries.hpp>
@@ -23,36 +24,91 @@
 /// what calls the provider is not noexcept: around a C call that costs clang a landing pad.
 namespace verbena::chain {
 
+/// What a request needs of the device.
+template <class Request>
+inline constexpr feature needs =
+    has_immediate(Request::what)                                       ? feature::immediates
+    : is_atomic(Request::what)                                         ? feature::atomics
+    : Request::what == operation::receive && Request::piece_count == 0 ? feature::empty_receives
+                                                                       : feature::none;
+
+/// Whether memory is registered in another domain.
+template <class Memory>
+[[gnu::always_inline]] inline bool is_foreign(const Memory& memory, std::uint32_t domain) noexcept {
+  if constexpr (is_unregistered<Memory>) return false;
+  return memory.domain() != domain;
+}
+
+/// The bytes of all pieces.
+template <class Request>
+[[gnu::always_inline]] inline std::size_t size_of(const Request& request) noexcept {
+  return [&]<std::size_t... Index>(std::index_sequence<Index...>) __attribute__((always_inline)) {
+    return (std::size_t{0} + ... + request.template local<Index>().size_bytes());
+  }(std::make_index_sequence<Request::piece_count>{});
+}
+
+/// Whether a request's data goes into the work request.
+template <class Request>
+[[gnu::always_inline]] inline bool goes_inline(const queue_pair_state& state,
+                                               const Request& request) noexcept {
+  if constexpr (Request::inline_only) return true;
+  if constexpr (has(Request::asked, option::inlined)) {
+    return size_of(request) <= state.inline_limit;
+  }
+  return false;
+}
+
 /// The longest scatter/gather entry: adapters read a length of 0 as 2^31 bytes, which is also why
 /// a piece of no bytes is refused.
 inline constexpr std::size_t longest_piece = std::size_t{1} << 31;
 
-/// What of a request's memory does not suit the queue pair, errc{} when all does.
+/// What of a request does not suit the queue pair, errc{} when all does.
 template <class Request>
 [[gnu::always_inline]] inline errc judge(const queue_pair_state& state,
                                          const Request& request) noexcept {
   return [&]<std::size_t... Index>(std::index_sequence<Index...>) __attribute__((always_inline)) {
-    constexpr bool receives = Request::what == operation::receive;
-    if constexpr (Request::what == operation::read) {
+    constexpr operation what = Request::what;
+    constexpr bool receives = what == operation::receive;
+    if constexpr (needs<Request> != feature::none) {
+      if (state.lacks(needs<Request>)) [[unlikely]]
+        return errc::not_supported;
+    }
+    if constexpr (is_atomic(what)) {
+      if (state.read_pieces == 0) [[unlikely]]
+        return errc::not_supported;
+    } else if constexpr (what == operation::read) {
       if (Request::piece_count > state.read_pieces) [[unlikely]]
         return state.read_pieces == 0 ? errc::not_supported : errc::too_many_pieces;
     } else if constexpr (Request::piece_count > 1) {
       if (Request::piece_count > (receives ? state.receive_pieces : state.send_pieces)) [[unlikely]]
         return errc::too_many_pieces;
     }
-    if (((request.template local<Index>().domain() != state.domain) || ...)) [[unlikely]] {
+    if ((is_foreign(request.template local<Index>(), state.domain) || ...)) [[unlikely]] {
       return errc::foreign_domain;
+    }
+    if constexpr (Request::inline_only) {
+      if (size_of(request) > state.inline_limit) [[unlikely]]
+        return errc::inline_too_long;
+    }
+    if constexpr (is_atomic(what)) {
+      if (request.template local<0>().size() == 0) [[unlikely]]
+        return errc::empty_piece;
+      if (request.remote().size() == 0) [[unlikely]]
+        return errc::outside_region;
+      if (request.remote().address() % atomic_size != 0) [[unlikely]]
+        return errc::misaligned;
+      return errc{};
     }
     const std::size_t most = receives ? longest_piece : state.max_message;
     if (((request.template local<Index>().size_bytes() - 1 >= most) || ...)) [[unlikely]] {
       const bool empty = ((request.template local<Index>().size_bytes() == 0) || ...);
       return empty ? errc::empty_piece : errc::message_too_long;
     }
-    const std::size_t total = (request.template local<Index>().size_bytes() + ...);
+    const std::size_t total = size_of(request);
     if (!receives && sizeof...(Index) > 1 && total > most) [[unlikely]] {
       return errc::message_too_long;
     }
-    if constexpr (Request::one_sided) {
+    if constexpr (Request::one_sided && Request::piece_count != 0) {
       if (total > request.remote().size_bytes()) [[unlikely]]
         return errc::outside_region;
     }
@@ -69,9 +125,12 @@ template <class... Requests>
     return errc::would_block;
   errc why{};
   (void)(((why = judge(state, requests)) != errc{}) || ...);
-  // From here on memory is read again: sizes kept from their sum would only be spilled.
+  // From here on memory is read again: sizes kept from their sum, beside the immediates that came
+  // in registers, would only be spilled.
   constexpr bool sums = ((Requests::what != operation::receive) && ...);
-  if constexpr (sums && (Requests::piece_count + ...) > 3) asm volatile("" : : : "memory");
+  constexpr std::size_t kept =
+      posting::piece_sum<Requests...> + 2 * (0 + ... + std::size_t{has_immediate(Requests::what)});
+  if constexpr (sums && kept > 3) asm volatile("" : : : "memory");
   return why;
 }
 
@@ -120,7 +179,7 @@ template <work_queue Queue>
 /// Remembers what memory a chain uses, see verbs::memory_uses.
 template <class... Requests>
 void note_uses(const work_queue_positions& queue, const Requests&... requests) {
-  std::array<verbs::memory_uses::use, (Requests::piece_count + ...)> all;
+  std::array<verbs::memory_uses::use, posting::piece_sum<Requests...>> all;
   std::size_t at = 0;
   std::uint32_t position = queue.posted;
   const auto note = [&]<std::size_t... Index>(const auto& request, std::index_sequence<Index...>) {
@@ -133,6 +192,21 @@ void note_uses(const work_queue_positions& queue, const Requests&... requests) {
   verbs::memory_uses::of_process().add(queue, all);
 }
 #endif
+
+/// Remembers where the old values of atomics will lie.
+template <class... Requests>
+[[gnu::always_inline]] inline void note_results(const queue_pair_state& state,
+                                                std::uint32_t position,
+                                                const Requests&... requests) noexcept {
+  std::byte** const ring = state.memory_at + state.memory_mask + 1;
+  const auto note = [&]<class Request>(const Request& request) __attribute__((always_inline)) {
+    if constexpr (is_atomic(Request::what)) {
+      ring[position & state.memory_mask] = request.template local<0>().bytes();
+    }
+    ++position;
+  };
+  (note(requests), ...);
+}
 
 template <class Policies, class... Requests>
 [[gnu::always_inline]] inline posted post_sends(queue_pair_state& state,
@@ -155,16 +229,38 @@ template <class Policies, class... Requests>
         const bool signaled =
             Policies::signaling::signals(unsignaled, state.signal_window, Request::asks_signal);
         // Before the provider's call, so that it need not be kept during it.
-        if (Index + 1 == count) state.unsignaled = unsignaled;
+        if (Index + 1 == count) {
+          state.unsignaled = unsignaled;
+          note_results(state, position, requests...);
+        }
         const auto id =
             work_request_id::make(Request::what, state.owner, position + Index, request.token());
-        return label{id.word, signaled};
+        return label{id.word, signaled, goes_inline(state, request)};
       };
   const answer got = Policies::posting::post(state.queue_pair, label_of, requests...);
+  // Whether a lone request was refused needs no telling; the constant for it g++ keeps over the
+  // call.
   if (!got.complete()) [[unlikely]]
-    return partly<&queue_pair_state::sends>(state, count, got);
+    return partly<&queue_pair_state::sends>(state, count, count == 1 ? answer{got.value} : got);
   state.sends.post(count);
   return posted{count};
+}
+
+/// Remembers where messages will lie.
+template <class... Requests>
+[[gnu::always_inline]] inline void note_receives(const queue_pair_state& state,
+                                                 std::uint32_t position,
+                                                 const Requests&... requests) noexcept {
+  std::byte** const ring = state.memory_at;  // as a store could change it, for all compilers know
+  const auto note = [&]<class Request>(const Request& request) __attribute__((always_inline)) {
+    std::byte*& place = ring[position++ & state.memory_mask];
+    if constexpr (Request::piece_count == 1) {
+      place = request.template local<0>().bytes();
+    } else {
+      place = nullptr;
+    }
+  };
+  (note(requests), ...);
 }
 
 template <class Policies, class... Requests>
@@ -182,7 +278,7 @@ template <class Policies, class... Requests>
   note_uses(state.receives, requests...);
 #endif
   std::array<ibv_recv_wr, count> work;
-  std::array<ibv_sge, (Requests::piece_count + ...)> entries;
+  std::array<ibv_sge, posting::piece_sum<Requests...>> entries;
   const std::uint32_t position = state.receives.posted;
   const auto add = [&]<std::size_t Index, class Request>(
                        const Request& request) __attribute__((always_inline)) {
@@ -192,15 +288,14 @@ template <class Policies, class... Requests>
         work_request_id::make(operation::receive, state.owner, position + Index, request.token())
             .word;
     each.next = Index + 1 < count ? &work[Index + 1] : nullptr;
-    each.sg_list = entries.data() + first;
+    each.sg_list = Request::piece_count == 0 ? nullptr : entries.data() + first;
     each.num_sge = static_cast<int>(Request::piece_count);
     posting::write_entries(entries.data() + first, request);
-    state.receive_data[(position + Index) & state.receive_mask] =
-        Request::piece_count == 1 ? request.template local<0>().bytes() : nullptr;
   };
   [&]<std::size_t... Index>(std::index_sequence<Index...>) __attribute__((always_inline)) {
     (add.template operator()<Index>(requests), ...);
   }(std::index_sequence_for<Requests...>{});
+  note_receives(state, position, requests...);
   ibv_recv_wr* stopped = nullptr;
   const int value = ibv_post_recv(state.queue_pair, work.data(), &stopped);
   const answer got = answer::from<count>(value, stopped);

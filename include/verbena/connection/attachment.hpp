@@ -16,6 +16,7 @@
 #include <verbena/connection/deadline.hpp>
 #include <verbena/connection/endpoint_descriptor.hpp>
 #include <verbena/connection/options.hpp>
+#include <verbena/operation/legality.hpp>
 #include <verbena/verbs/queue_pair.hpp>
 #include <verbena/verbs/timers.hpp>
 
@@ -44,6 +45,12 @@ class attachment {
     if (queue != nullptr && queue->native()->context != device.native_handle()) {
       return error{errc::mismatch, "the completion queue is of another opened device than " +
                                        device.name() + ", though it may have the same name"};
+    }
+    if (device.is_iwarp() && Transport::queue_pair_type != IBV_QPT_RC) {
+      return error{errc::not_supported, std::string{"transport::"} +
+                                            legality::rules_of(Transport::queue_pair_type).name +
+                                            " on " + device.name() +
+                                            " (iWARP: transport::rc alone)"};
     }
     const bool own = queue == nullptr;
     BOOST_OUTCOME_TRY(fit(device, asked));
@@ -304,9 +311,7 @@ class attachment {
     wanted.cap.max_recv_wr = options_.receive_depth;
     wanted.cap.max_send_sge = options_.send_pieces;
     wanted.cap.max_recv_sge = options_.receive_pieces;
-    BOOST_OUTCOME_TRY(auto made, verbs::queue_pair::create(domain_, wanted, queue_));
-    queue_pair_ = std::move(made);
-    granted_ = wanted.cap;
+    BOOST_OUTCOME_TRY(make_queue_pair(wanted));
     BOOST_OUTCOME_TRY(check_granted());
 
     // More may be granted than asked: it is used where the completion queue has room for it.
@@ -322,20 +327,61 @@ class attachment {
     BOOST_OUTCOME_TRY(auto place, queue_->attach(sends + receives));
     state_ = place;
     depth_ = sends + receives;
-    receive_data_ = std::make_unique<std::byte*[]>(std::bit_ceil(receives));
+    const feature lacking = lacking_features<Transport>(device());
+    const bool has_results =
+        (static_cast<unsigned>(lacking) & static_cast<unsigned>(feature::atomics)) == 0;
+    const std::uint32_t positions =
+        std::bit_ceil(has_results ? std::max(sends, receives) : receives);
+    memory_at_ = std::make_unique<std::byte*[]>(positions * (has_results ? 2 : 1));
     state_->queue_pair = queue_pair_.native_handle();
-    state_->receive_data = receive_data_.get();
-    state_->receive_mask = std::bit_ceil(receives) - 1;
+    state_->memory_at = memory_at_.get();
+    state_->memory_mask = static_cast<std::uint16_t>(positions - 1);
+    state_->lacking = lacking;
+    state_->inline_limit = static_cast<std::uint16_t>(std::min(granted_.max_inline_data, 0xffffU));
     state_->sends.capacity = sends;
     state_->receives.capacity = receives;
     state_->domain = domain_.id();
-    state_->max_message = port.max_msg_sz;
+    state_->max_message = Transport::max_message(port);
     state_->send_pieces = in_a_byte(granted_.max_send_sge);
     state_->receive_pieces = in_a_byte(granted_.max_recv_sge);
     state_->signal_window = Signaling::window(sends);
     domain_.lingering().add(state_->sends);
     domain_.lingering().add(state_->receives);
     return allow<Transport>(options_.peer_may);
+  }
+
+  /// What an adapter can take inline can not be asked: where less is welcome, less is tried until
+  /// it takes that.
+  result<void> make_queue_pair(const ibv_qp_init_attr& wanted) {
+    // 28 bytes and their header are no longer than the two pieces of memory that a request has.
+    std::uint32_t bytes = options_.inline_bytes.value_or(28);
+    const bool exact = options_.inline_bytes && options_.capacity == capacity::exact;
+    for (;; bytes /= 2) {
+      ibv_qp_init_attr asked = wanted;
+      asked.cap.max_inline_data = bytes;
+      auto made = verbs::queue_pair::create(domain_, asked, queue_);
+      const bool too_long = !made && made.error() == std::errc::invalid_argument && bytes != 0;
+      if (too_long && !exact) continue;
+      BOOST_OUTCOME_TRY(queue_pair_, std::move(made));
+      granted_ = asked.cap;
+      if (!exact || granted_.max_inline_data >= bytes) return success();
+      return error{errc::capacity, "inline_bytes " + std::to_string(bytes) + "; " +
+                                       device().name() + " granted " +
+                                       std::to_string(granted_.max_inline_data)};
+    }
+  }
+
+  /// iWARP has no immediates (RFC 5040) and, like its drivers, no atomics; siw refuses receives
+  /// without memory. What says of itself that it has no atomics has none.
+  template <class Transport>
+  static feature lacking_features(const verbs::device& on) noexcept {
+    feature found{};
+    if (on.is_iwarp()) found = feature::immediates | feature::atomics | feature::empty_receives;
+    if (on.attributes().atomic_cap == IBV_ATOMIC_NONE ||
+        !Transport::carries(operation::fetch_and_add)) {
+      found = found | feature::atomics;
+    }
+    return found;
   }
 
   static std::uint8_t in_a_byte(std::uint32_t pieces) noexcept {
@@ -389,7 +435,7 @@ class attachment {
   std::shared_ptr<core> queue_;
   bool own_queue_;
   verbs::queue_pair queue_pair_;
-  std::unique_ptr<std::byte*[]> receive_data_;
+  std::unique_ptr<std::byte*[]> memory_at_;
   queue_pair_state* state_ = nullptr;
   std::uint32_t depth_ = 0;
   ibv_qp_cap granted_{};

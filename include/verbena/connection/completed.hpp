@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <optional>
 #include <span>
 
+#include <verbena/operation/immediate.hpp>
 #include <verbena/operation/pieces.hpp>
 #include <verbena/operation/request.hpp>
 #include <verbena/operation/work_request_id.hpp>
@@ -17,7 +20,7 @@ enum class connection_id : std::uint32_t {};
 
 /// The operation that a template such as verbena::write stands for.
 template <template <class, class, class> class Operation>
-inline constexpr operation operation_of = Operation<pieces<>, no_remote, signal_by_policy>::what;
+inline constexpr operation operation_of = Operation<pieces<>, no_remote, no_options>::what;
 
 /// A request that succeeded, as a handler gets it. Refers to the completion being dispatched: use
 /// it inside the handler only.
@@ -36,20 +39,52 @@ class completed {
   /// How many requests of the queue this retires: itself and the unsignaled ones before it.
   std::uint32_t retired() const noexcept { return retired_; }
 
-  /// Bytes received or read.
+  /// Bytes received or read; of a write with immediate, those that the peer wrote.
   std::uint32_t size() const noexcept
     requires(what == operation::receive || what == operation::read)
   {
     return entry_->byte_len;
   }
 
-  /// The message, where its receive was posted with one piece of memory; empty otherwise. The
-  /// memory is the user's again.
+  /// The message, where its receive was posted with one piece of memory; empty otherwise, and for a
+  /// write with immediate, whose data lies where the peer wrote it. The memory is the user's again.
   std::span<std::byte> bytes() const noexcept
     requires(what == operation::receive)
   {
-    if (data_ == nullptr) return {};
+    if (data_ == nullptr || is_write()) return {};
     return {data_, entry_->byte_len};
+  }
+
+  /// What the peer sent with its message or write, in host order; nothing where it sent none.
+  std::optional<std::uint32_t> immediate() const noexcept
+    requires(what == operation::receive)
+  {
+    if ((entry_->wc_flags & IBV_WC_WITH_IMM) == 0) return {};
+    return swapped_immediate(entry_->imm_data);
+  }
+
+  /// The same, or `otherwise`: without the optional, which g++ 12 keeps in memory.
+  std::uint32_t immediate_or(std::uint32_t otherwise) const noexcept
+    requires(what == operation::receive)
+  {
+    const bool sent = (entry_->wc_flags & IBV_WC_WITH_IMM) != 0;
+    return sent ? swapped_immediate(entry_->imm_data) : otherwise;
+  }
+
+  /// Whether it was a write with immediate instead of a message.
+  bool is_write() const noexcept
+    requires(what == operation::receive)
+  {
+    return entry_->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
+  }
+
+  /// What the peer's object was before; the local memory holds the same, and is the user's again.
+  std::uint64_t old_value() const noexcept
+    requires(is_atomic(what))
+  {
+    std::uint64_t value;
+    std::memcpy(&value, data_, sizeof value);
+    return value;
   }
 
  private:

@@ -5,10 +5,14 @@
 
 #include <verbena/connection/completed.hpp>
 #include <verbena/connection/failed.hpp>
+#include <verbena/operation/compare_and_swap.hpp>
+#include <verbena/operation/fetch_and_add.hpp>
 #include <verbena/operation/read.hpp>
 #include <verbena/operation/receive.hpp>
 #include <verbena/operation/send.hpp>
+#include <verbena/operation/send_with_immediate.hpp>
 #include <verbena/operation/write.hpp>
+#include <verbena/operation/write_with_immediate.hpp>
 
 namespace verbena {
 
@@ -33,7 +37,9 @@ struct completion_kinds {
       ((std::invocable<const Set&, Kinds> || !std::invocable<Set&, Kinds>) && ...);
 };
 
-using all_kinds = completion_kinds<failed, completed<receive>, completed<send>, completed<read>,
-                                   completed<write>>;
+using all_kinds =
+    completion_kinds<failed, completed<receive>, completed<send>, completed<read>, completed<write>,
+                     completed<send_with_immediate>, completed<write_with_immediate>,
+                     completed<compare_and_swap>, completed<fetch_and_add>>;
 
 }  // namespace verbena

@@ -20,10 +20,14 @@
 #include <verbena/connection/completion_waiter.hpp>
 #include <verbena/connection/handlers.hpp>
 #include <verbena/connection/queue_pair_state.hpp>
+#include <verbena/operation/compare_and_swap.hpp>
+#include <verbena/operation/fetch_and_add.hpp>
 #include <verbena/operation/read.hpp>
 #include <verbena/operation/receive.hpp>
 #include <verbena/operation/send.hpp>
+#include <verbena/operation/send_with_immediate.hpp>
 #include <verbena/operation/write.hpp>
+#include <verbena/operation/write_with_immediate.hpp>
 #include <verbena/policy/completion.hpp>
 #include <verbena/verbs/completion_channel.hpp>
 #include <verbena/verbs/device.hpp>
@@ -141,7 +145,7 @@ class completion_queue_core {
   void detach(queue_pair_state& place, std::uint32_t depth) noexcept {
     taken_[static_cast<std::size_t>(&place - states_.get())] = false;
     const std::uint32_t next = (place.owner + 0x1'0000U) & work_request_id::owner_mask;
-    place = {};
+    place = queue_pair_state{};
     place.owner = next;
     reserved_ -= depth;
   }
@@ -230,37 +234,53 @@ class completion_queue_core {
     if (id.what() == operation::receive) {
       const std::uint32_t retired = state.receives.retire(id.position());
       if constexpr (std::invocable<Handlers&, completed<receive>>) {
-        std::byte* const data = state.receive_data[id.position() & state.receive_mask];
+        std::byte* const data = state.receive_at(id.position());
         handle(completed<receive>{entry, data, retired});
       }
       return;
     }
     const std::uint32_t retired = state.sends.retire(id.position());
-    tell<send>(entry, retired, handle);
-    tell<read>(entry, retired, handle);
-    tell<write>(entry, retired, handle);
+    (void)(tell<send>(entry, state, retired, handle) ||
+           tell<write>(entry, state, retired, handle) ||
+           tell<read>(entry, state, retired, handle) ||
+           tell<send_with_immediate>(entry, state, retired, handle) ||
+           tell<write_with_immediate>(entry, state, retired, handle) ||
+           tell<compare_and_swap>(entry, state, retired, handle) ||
+           tell<fetch_and_add>(entry, state, retired, handle));
   }
 
   template <template <class, class, class> class Operation, class Handlers>
-  [[gnu::always_inline]] static void tell(const ibv_wc& entry, std::uint32_t retired,
-                                          Handlers& handle) {
+  [[gnu::always_inline]] static bool tell(const ibv_wc& entry, const queue_pair_state& state,
+                                          std::uint32_t retired, Handlers& handle) {
     if constexpr (std::invocable<Handlers&, completed<Operation>>) {
-      const bool its_kind = work_request_id{entry.wr_id}.what() == operation_of<Operation>;
-      const completed<Operation> done{entry, nullptr, retired};
+      const work_request_id id{entry.wr_id};
+      const bool its_kind = id.what() == operation_of<Operation>;
+      const auto done = [&]() __attribute__((always_inline)) {
+        std::byte* data = nullptr;
+        if constexpr (is_atomic(operation_of<Operation>)) data = state.result_at(id.position());
+        handle(completed<Operation>{entry, data, retired});
+      };
       if constexpr (kinds_sent<Handlers> == 1) {
         if (its_kind) [[likely]]  // else g++ puts the only handler aside
-          handle(done);
+          done();
       } else {
-        if (its_kind) handle(done);
+        if (its_kind) done();
       }
+      return its_kind;
     }
+    return false;
   }
 
   /// How many kinds of what is sent the handlers want to hear of.
   template <class Handlers>
-  static constexpr int kinds_sent = int{std::invocable<Handlers&, completed<send>>} +
-                                    int{std::invocable<Handlers&, completed<read>>} +
-                                    int{std::invocable<Handlers&, completed<write>>};
+  static constexpr int kinds_sent =
+      int{std::invocable<Handlers&, completed<send>>} +
+      int{std::invocable<Handlers&, completed<read>>} +
+      int{std::invocable<Handlers&, completed<write>>} +
+      int{std::invocable<Handlers&, completed<send_with_immediate>>} +
+      int{std::invocable<Handlers&, completed<write_with_immediate>>} +
+      int{std::invocable<Handlers&, completed<compare_and_swap>>} +
+      int{std::invocable<Handlers&, completed<fetch_and_add>>};
 
   template <class Handler>
   [[gnu::cold, gnu::noinline]] static void tell_failure(const ibv_wc& entry,

@@ -31,6 +31,9 @@ class basic_connection {
   using errors = typename Policies::errors;
   using clock = std::chrono::steady_clock;
 
+  static_assert(Policies::transport::queue_pair_type != IBV_QPT_UD,
+                "transport::ud has no connections: a datagram queue pair sends to any peer");
+
  public:
   using policies = Policies;
   using attachment_type =

@@ -36,7 +36,7 @@ result<endpoint_descriptor> describe(const Attachment& here, std::uint32_t first
   mine.lid = here.port().lid;
   mine.number = here.native_handle()->qp_num;
   mine.first_packet = first_packet;
-  mine.max_message = here.port().max_msg_sz;
+  mine.max_message = Transport::max_message(here.port());
   BOOST_OUTCOME_TRY(auto table, device.gids(here.options().port));
   if (const auto wanted = here.options().gid_index) {
     std::erase_if(table, [&](const ibv_gid_entry& each) { return each.gid_index != *wanted; });

@@ -33,6 +33,9 @@ struct options {
   std::uint32_t receive_depth = 128;  ///< receives outstanding
   std::uint32_t send_pieces = 2;      ///< pieces of memory in one send, read or write
   std::uint32_t receive_pieces = 2;   ///< pieces of memory in one receive
+  /// Bytes that a send or write can take into the work request, for inlined() and unregistered
+  /// memory. As many as asked or what `capacity` says; if nothing is asked, 28 or what there is.
+  std::optional<std::uint32_t> inline_bytes{};
   verbena::capacity capacity = verbena::capacity::exact;
 
   std::uint8_t port = 1;

@@ -9,6 +9,20 @@
 
 namespace verbena {
 
+/// What can not be done on a queue pair, in words.
+inline std::string shortcomings(const queue_pair_state& state) {
+  std::string text;
+  const auto add = [&](const std::string& what) { text += (text.empty() ? "" : "; ") + what; };
+  const std::string device = state.queue_pair->context->device->name;
+  if (state.lacks(feature::immediates)) add(device + " has no immediate data");
+  if (state.lacks(feature::atomics)) add(device + " has no atomics");
+  if (state.lacks(feature::empty_receives)) add(device + " has no receives without memory");
+  if (state.read_pieces == 0) {
+    add("no reads were agreed on: options::reads_asked here and reads_answered at the peer");
+  }
+  return text;
+}
+
 /// The sentence of a post that failed.
 [[gnu::cold, gnu::noinline]] inline error post_error(const queue_pair_state& state, posted result) {
   if (state.queue_pair == nullptr) return {errc::moved_from, "post on a connection"};
@@ -17,8 +31,12 @@ namespace verbena {
   if (result.failed_with(errc::message_too_long)) {
     what += " (1 to " + std::to_string(state.max_message) + " bytes can be sent at a time)";
   }
+  if (result.failed_with(errc::inline_too_long)) {
+    what += " (of unregistered memory " + std::to_string(state.inline_limit) +
+            " bytes can be sent at a time: see options::inline_bytes)";
+  }
   if (result.failed_with(errc::not_supported)) {
-    what += " (no reads were agreed on: options::reads_asked here and reads_answered at the peer)";
+    what += " (" + shortcomings(state) + ")";
   }
   if (result.failed_with(errc::too_many_pieces)) {
     what += " (at most " + std::to_string(state.send_pieces) + " in a send or write, " +

@@ -11,23 +11,48 @@
 
 namespace verbena {
 
+/// What a device may lack, a set; asked before a request is posted that needs it.
+enum class feature : std::uint8_t {
+  none = 0,
+  immediates = 1,
+  atomics = 2,
+  empty_receives = 4,  ///< receives without memory
+};
+constexpr feature operator|(feature left, feature right) noexcept {
+  return static_cast<feature>(static_cast<unsigned>(left) | static_cast<unsigned>(right));
+}
+
 /// All that post and poll touch of a queue pair: one cache line in the table of its completion
 /// queue, where it stays while the connection object moves.
 struct alignas(64) queue_pair_state {
   ibv_qp* queue_pair = nullptr;
-  std::byte** receive_data = nullptr;  ///< by position: where the receive's only piece lies
+  /// Where the only piece of a request lies: the receives by position, behind them the results of
+  /// atomics by theirs, where the connection can have any.
+  std::byte** memory_at = nullptr;
   work_queue_positions sends{};
   work_queue_positions receives{};
-  std::uint32_t receive_mask = 0;
   std::uint32_t owner = 0;  ///< place in the table, generation above it
   std::uint32_t domain = 0;
   std::uint32_t max_message = 0;  ///< bytes
+  std::uint16_t memory_mask = 0;  ///< of positions, within each half of memory_at
   std::uint16_t unsignaled = 0;   ///< sends since the last signaled one
   std::uint16_t signal_window = 1;
-  status failure = status::success;  ///< of the request that failed first
-  std::uint8_t send_pieces = 1;      ///< of local memory, in one send or write
+  status failure : 5 = status::success;  ///< of the request that failed first
+  feature lacking : 3 = feature::none;   ///< of the device
+  std::uint8_t send_pieces = 1;          ///< of local memory, in one send or write
   std::uint8_t receive_pieces = 1;
-  std::uint8_t read_pieces = 0;  ///< iWARP: one; none where the peers agreed on no reads
+  std::uint8_t read_pieces = 0;    ///< iWARP: one; none where the peers agreed on no reads
+  std::uint16_t inline_limit = 0;  ///< bytes
+
+  constexpr bool lacks(feature one) const noexcept {
+    return (static_cast<unsigned>(lacking) & static_cast<unsigned>(one)) != 0;
+  }
+  [[gnu::always_inline]] std::byte*& receive_at(std::uint32_t position) const noexcept {
+    return memory_at[position & memory_mask];
+  }
+  [[gnu::always_inline]] std::byte*& result_at(std::uint32_t position) const noexcept {
+    return (memory_at + memory_mask + 1)[position & memory_mask];
+  }
 
   constexpr bool broken() const noexcept { return failure != status::success; }
 

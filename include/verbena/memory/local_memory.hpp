@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <verbena/memory/unregistered.hpp>
 #include <verbena/memory/view.hpp>
 
 namespace verbena {
@@ -26,7 +27,7 @@ constexpr decltype(auto) view_of(const Owner& owner) noexcept {
   return owner.view();
 }
 
-/// What an operation takes as local memory: a view, or an owner that has one.
+/// What an operation takes as local memory: a view, an owner that has one, or unregistered memory.
 template <class T>
 concept local_memory = requires(const T& memory) { view_of(memory); };
 

@@ -8,6 +8,7 @@
 
 #include <verbena/memory/local_memory.hpp>
 #include <verbena/memory/rights.hpp>
+#include <verbena/memory/unregistered.hpp>
 
 namespace verbena {
 
@@ -28,6 +29,7 @@ class pieces {
   static constexpr std::size_t count = sizeof...(Held);
   static constexpr rights granted = static_cast<rights>(
       (0xffU & ... & static_cast<unsigned>(rights_of<std::remove_cvref_t<Held>>)));
+  static constexpr bool has_unregistered = (is_unregistered<std::remove_cvref_t<Held>> || ...);
 
   template <class... Memory>
     requires(sizeof...(Memory) == count && (local_memory<std::remove_cvref_t<Memory>> && ...))
@@ -47,6 +49,13 @@ class pieces {
 template <class... Memory>
   requires(local_memory<std::remove_cvref_t<Memory>> && ...)
 pieces(Memory&&...) -> pieces<held<Memory>...>;
+
+/// The local memory of a request that has none.
+struct no_pieces {
+  static constexpr std::size_t count = 0;
+  static constexpr rights granted{0xff};
+  static constexpr bool has_unregistered = false;
+};
 
 template <class T>
 inline constexpr bool is_pieces = false;

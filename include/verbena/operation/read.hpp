@@ -13,18 +13,17 @@ namespace verbena {
 /// Reads the front of a remote region into local memory, as many bytes as that holds; valid once
 /// the completion has been polled. Writes and sends posted later may overtake it
 /// (ibv_post_send(3), IBV_SEND_FENCE).
-template <class Local, class Remote, class Signal = signal_by_policy>
-class read : public request<verbena::read, Local, Remote, Signal> {
-  using base = request<verbena::read, Local, Remote, Signal>;
+template <class Local, class Remote, class Options = no_options>
+class read : public request<verbena::read, Local, Remote, Options> {
+  using base = request<verbena::read, Local, Remote, Options>;
 
  public:
+  using base::base;
   static constexpr operation what = operation::read;
 
   template <local_argument Memory>
   constexpr read(Memory&& into, const std::remove_reference_t<Remote>& from) noexcept
-      : base{as_pieces(std::forward<Memory>(into)), from, 0} {}
-  constexpr read(Local local, Remote remote, std::uint32_t token) noexcept
-      : base{local, remote, token} {}
+      : base{as_pieces(std::forward<Memory>(into)), from, {}, 0} {}
 };
 
 template <local_argument Memory, class T, rights Rights>

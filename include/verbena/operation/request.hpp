@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <verbena/memory/rights.hpp>
+#include <verbena/operation/option.hpp>
 #include <verbena/operation/pieces.hpp>
 #include <verbena/operation/work_request_id.hpp>
 
@@ -15,46 +16,67 @@ namespace verbena {
 /// The remote end of a request that names none.
 struct no_remote {};
 
-/// Whether a request is signaled: as the connection's signaling policy says, or not.
-struct signal_by_policy {};
-struct signal_never {};
+/// The numbers of a request that has none.
+struct no_operands {};
 
-/// What all operations have: local pieces, a remote end, a token that comes back with the
-/// completion. Made in the call of post: what has a name there is referred to, not copied, and
-/// read when it is posted.
-template <template <class, class, class> class Operation, class Local, class Remote, class Signal>
+/// What all operations have: local pieces, a remote end, numbers to work with, a token that comes
+/// back with the completion. Made in the call of post: what has a name there is referred to, not
+/// copied, and read when it is posted.
+template <template <class, class, class> class Operation, class Local, class Remote, class Options,
+          class Operands = no_operands>
 class request {
  public:
+  using local_type = Local;
+  using remote_type = Remote;
   static constexpr std::size_t piece_count = Local::count;
   static constexpr rights local_rights = Local::granted;
   static constexpr bool one_sided = !std::is_same_v<std::remove_cvref_t<Remote>, no_remote>;
-  static constexpr bool asks_signal = !std::is_same_v<Signal, signal_never>;
+  static constexpr option asked = Options::asked;
+  static constexpr bool asks_signal = !has(asked, option::unsignaled);
+  /// Whether its data has to travel in the work request: some of it is registered nowhere.
+  static constexpr bool inline_only = Local::has_unregistered;
+
+  constexpr request(Local local, Remote remote, Operands operands, std::uint32_t token) noexcept
+      : local_{local}, remote_{remote}, operands_{operands}, token_{token} {}
 
   template <std::size_t Index>
   [[gnu::always_inline]] constexpr const auto& local() const noexcept {
     return local_.template view<Index>();
   }
   constexpr const std::remove_reference_t<Remote>& remote() const noexcept { return remote_; }
+  constexpr Operands operands() const noexcept { return operands_; }
   constexpr std::uint32_t token() const noexcept { return token_; }
 
   /// With a token of the user's, below 2^24: an index, say, of what the request belongs to.
-  constexpr Operation<Local, Remote, Signal> token(std::uint32_t value) const noexcept {
+  constexpr Operation<Local, Remote, Options> token(std::uint32_t value) const noexcept {
     assert(value < work_request_id::token_limit);
-    return {local_, remote_, value};
+    return {local_, remote_, operands_, value};
   }
 
   /// Without a completion of its own; for signaling::per_operation.
-  constexpr Operation<Local, Remote, signal_never> unsignaled() const noexcept {
-    return {local_, remote_, token_};
-  }
+  constexpr auto unsignaled() const noexcept { return asking<option::unsignaled>(); }
 
- protected:
-  constexpr request(Local local, Remote remote, std::uint32_t token) noexcept
-      : local_{local}, remote_{remote}, token_{token} {}
+  /// Begins once all reads and atomics posted before on this connection have completed, as what
+  /// uses what they bring must (ibv_post_send(3), IBV_SEND_FENCE); on RC.
+  constexpr auto fenced() const noexcept { return asking<option::fenced>(); }
+
+  /// Wakes a peer that waits for solicited completions only (ibv_req_notify_cq(3)); for sends and
+  /// writes with immediate.
+  constexpr auto solicited() const noexcept { return asking<option::solicited>(); }
+
+  /// In the work request where the data fits options::inline_bytes, else from its memory; then too
+  /// the memory is the adapter's until the completion, as nobody tells which way it went.
+  constexpr auto inlined() const noexcept { return asking<option::inlined>(); }
 
  private:
+  template <option More>
+  constexpr Operation<Local, Remote, with<Options::asked | More>> asking() const noexcept {
+    return {local_, remote_, operands_, token_};
+  }
+
   Local local_;
   [[no_unique_address]] Remote remote_;
+  [[no_unique_address]] Operands operands_;
   std::uint32_t token_;
 };
 

@@ -13,18 +13,17 @@ namespace verbena {
 /// Writes local memory to the front of a remote region, without the peer's program noticing. The
 /// completion says that the peer's adapter has the data, not that its program can see it: for
 /// that, a send after it on the same connection (ibv_post_send(3)).
-template <class Local, class Remote, class Signal = signal_by_policy>
-class write : public request<verbena::write, Local, Remote, Signal> {
-  using base = request<verbena::write, Local, Remote, Signal>;
+template <class Local, class Remote, class Options = no_options>
+class write : public request<verbena::write, Local, Remote, Options> {
+  using base = request<verbena::write, Local, Remote, Options>;
 
  public:
+  using base::base;
   static constexpr operation what = operation::write;
 
   template <local_argument Memory>
   constexpr write(Memory&& from, const std::remove_reference_t<Remote>& to) noexcept
-      : base{as_pieces(std::forward<Memory>(from)), to, 0} {}
-  constexpr write(Local local, Remote remote, std::uint32_t token) noexcept
-      : base{local, remote, token} {}
+      : base{as_pieces(std::forward<Memory>(from)), to, {}, 0} {}
 };
 
 template <local_argument Memory, class T, rights Rights>

@@ -82,6 +82,11 @@ struct select_policies {
   static_assert(at_most_one<axis::accounting>,
                 "two accountings are named: a connection has one accounting policy");
 
+  static_assert(!chosen<axis::setup>::uses_cm ||
+                    chosen<axis::transport>::queue_pair_type == IBV_QPT_RC,
+                "setup::cm connects transport::rc alone: with another transport name "
+                "setup::descriptor");
+
   using type = policy_set<chosen<axis::transport>, chosen<axis::completion>, chosen<axis::setup>,
                           chosen<axis::errors>, chosen<axis::signaling>, chosen<axis::posting>,
                           chosen<axis::threading>, chosen<axis::accounting>>;

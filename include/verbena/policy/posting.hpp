@@ -7,14 +7,17 @@
 
 #include <verbena/memory/view.hpp>
 #include <verbena/operation/operation.hpp>
+#include <verbena/operation/request.hpp>
 #include <verbena/verbs/ibverbs.hpp>
 
 namespace verbena {
 
-/// What a request is posted with: its wr_id, and whether it asks for a completion.
+/// What a request is posted with: its wr_id, whether it asks for a completion, and whether its data
+/// goes into the work request.
 struct label {
   std::uint64_t id;
   bool signaled;
+  bool inlined = false;
 };
 
 /// How a provider answered to a chain: what its function returned, whether it refused a request,
@@ -43,8 +46,10 @@ struct sample_request {
   static constexpr operation what = operation::send;
   static constexpr std::size_t piece_count = 1;
   static constexpr bool one_sided = false;
+  static constexpr option asked = option::none;
   template <std::size_t>
   const view<std::byte, rights::local_read>& local() const noexcept;
+  no_operands operands() const noexcept;
 };
 struct sample_labels {
   template <std::size_t>

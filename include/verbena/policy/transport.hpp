@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 
 #include <verbena/operation/operation.hpp>
 #include <verbena/verbs/ibverbs.hpp>
@@ -19,16 +20,33 @@ concept tells_operations_carried = requires(operation of) {
 };
 
 template <class P>
+concept tells_operations_fenced = requires(operation of) {
+  { P::fences(of) } -> std::same_as<bool>;
+};
+
+template <class P>
 concept has_transition_masks = requires {
   { P::to_init } -> std::convertible_to<int>;
   { P::to_receive } -> std::convertible_to<int>;
   { P::to_send } -> std::convertible_to<int>;
 };
 
-/// Axis "transport": which operations are legal, and which attributes each transition of the
-/// queue pair needs (ibv_modify_qp(3)).
+template <class P>
+concept tells_message_limit = requires(const ibv_port_attr& port) {
+  { P::max_message(port) } -> std::same_as<std::uint32_t>;
+};
+
+template <class P>
+concept tells_receive_prefix = requires {
+  { P::receive_prefix } -> std::convertible_to<std::uint32_t>;
+};
+
+/// Axis "transport": which operations are legal and which of them can be fenced, which attributes
+/// each transition of the queue pair needs (ibv_modify_qp(3)), how long a message may be, and how
+/// many bytes stand in front of it in a receive.
 template <class P>
 concept transport_policy =
-    names_queue_pair_type<P> && tells_operations_carried<P> && has_transition_masks<P>;
+    names_queue_pair_type<P> && tells_operations_carried<P> && tells_operations_fenced<P> &&
+    has_transition_masks<P> && tells_message_limit<P> && tells_receive_prefix<P>;
 
 }  // namespace verbena

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// expect: RECEIVE and READ write to their local memory: give it the role sink
+// expect: RECEIVE, READ and atomics write to their local memory: give it the role sink
 #include <verbena/verbena.hpp>
 
 namespace vb = verbena;

@@ -2,12 +2,15 @@
 #include <verbena/chain/legal.hpp>
 #include <verbena/memory/role.hpp>
 #include <verbena/memory/view.hpp>
+#include <verbena/operation/fetch_and_add.hpp>
 #include <verbena/operation/read.hpp>
 #include <verbena/operation/receive.hpp>
 #include <verbena/operation/send.hpp>
 #include <verbena/operation/write.hpp>
 #include <verbena/policy/policy_set.hpp>
 #include <verbena/policy/signaling/per_operation.hpp>
+#include <verbena/policy/transport/uc.hpp>
+#include <verbena/policy/transport/ud.hpp>
 
 namespace vb = verbena;
 
@@ -29,11 +32,7 @@ using writing = decltype(vb::write{std::declval<Memory>(), std::declval<Remote>(
 
 /// Carries what its parameter says.
 template <vb::operation... Carried>
-struct only {
-  static constexpr ibv_qp_type queue_pair_type = IBV_QPT_UC;
-  static constexpr int to_init = 0;
-  static constexpr int to_receive = 0;
-  static constexpr int to_send = 0;
+struct only : vb::transport::uc {
   static constexpr bool carries(vb::operation of) noexcept { return ((of == Carried) || ...); }
 };
 
@@ -88,3 +87,17 @@ static_assert(!vb::can_post<usual, mixed>);
 using all_sinks = decltype(vb::receive{
     vb::pieces{std::declval<local<vb::sink>>(), std::declval<local<vb::remote_writable>>()}});
 static_assert(vb::can_post<usual, all_sinks>);
+
+// FC-26: an atomic takes 8-byte objects, the right to it, and memory for the old value.
+template <class T, class U, vb::rights Rights, vb::role Role = vb::sink>
+using adding = decltype(vb::fetch_and_add{std::declval<vb::view<T, vb::grants_of<Role>>>(),
+                                          std::declval<vb::remote_region<U, Rights>>(), 1});
+static_assert(vb::can_post<usual, adding<std::uint64_t, std::uint64_t, vb::rights::remote_atomic>>);
+static_assert(vb::can_post<usual, adding<double, std::int64_t, vb::rights::remote_atomic>>);
+static_assert(
+    !vb::can_post<usual, adding<std::uint64_t, std::uint32_t, vb::rights::remote_atomic>>);
+static_assert(
+    !vb::can_post<usual, adding<std::uint32_t, std::uint64_t, vb::rights::remote_atomic>>);
+static_assert(!vb::can_post<usual, adding<std::uint64_t, std::uint64_t, vb::rights::remote_write>>);
+static_assert(!vb::can_post<
+              usual, adding<std::uint64_t, std::uint64_t, vb::rights::remote_atomic, vb::source>>);

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <utility>
 
+#include <verbena/operation/atomic_target.hpp>
+#include <verbena/operation/operation.hpp>
 #include <verbena/verbs/ibverbs.hpp>
 
 namespace verbena::posting {
@@ -24,9 +26,17 @@ constexpr std::size_t first_piece(std::size_t index) noexcept {
 template <std::size_t Index, class Request>
 [[gnu::always_inline]] inline void write_entry(ibv_sge& entry, const Request& request) noexcept {
   entry.addr = reinterpret_cast<std::uintptr_t>(request.template local<Index>().data());
-  entry.length = static_cast<std::uint32_t>(request.template local<Index>().size_bytes());
+  if constexpr (is_atomic(Request::what)) {
+    entry.length = atomic_size;
+  } else {
+    entry.length = static_cast<std::uint32_t>(request.template local<Index>().size_bytes());
+  }
   entry.lkey = static_cast<std::uint32_t>(request.template local<Index>().key());
 }
+
+/// How many entries a chain has.
+template <class... Requests>
+inline constexpr std::size_t piece_sum = (std::size_t{0} + ... + Requests::piece_count);
 
 /// Writes the entries of one request. Unrolled here: g++ keeps a loop at -O2.
 template <class Request>

@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <utility>
 
+#include <verbena/operation/compare_and_swap.hpp>
+#include <verbena/operation/fetch_and_add.hpp>
+#include <verbena/operation/immediate.hpp>
 #include <verbena/policy/posting.hpp>
 #include <verbena/policy/posting/entries.hpp>
 #include <verbena/verbs/ibverbs.hpp>
@@ -21,8 +24,10 @@ struct list {
     // Uninitialised, each field that the provider reads is written once; and not in one object,
     // whose address the compilers then keep in a register.
     std::array<ibv_send_wr, count> work;
-    std::array<ibv_sge, (Requests::piece_count + ...)> entries;
+    std::array<ibv_sge, piece_sum<Requests...>> entries;
     [&]<std::size_t... Index>(std::index_sequence<Index...>) __attribute__((always_inline)) {
+      // First what came in registers: it would be put aside while the rest is written.
+      (write_numbers(work[Index], requests), ...);
       (write(work[Index], Index + 1 < count ? &work[Index + 1] : nullptr,
              entries.data() + first_piece<Requests...>(Index),
              labels.template operator()<Index>(requests), requests),
@@ -39,20 +44,54 @@ struct list {
                                            label as, const Request& request) noexcept {
     work.wr_id = as.id;
     work.next = next;
-    work.sg_list = entries;
+    work.sg_list = Request::piece_count == 0 ? nullptr : entries;
     work.num_sge = static_cast<int>(Request::piece_count);
     work.opcode = opcode(Request::what);
     work.send_flags = as.signaled ? unsigned{IBV_SEND_SIGNALED} : 0U;
-    if constexpr (Request::one_sided) {
+    if constexpr (flags(Request::asked) != 0) work.send_flags |= flags(Request::asked);
+    if (as.inlined) work.send_flags |= IBV_SEND_INLINE;
+    if constexpr (Request::what == operation::read || Request::what == operation::write) {
       work.wr.rdma.remote_addr = request.remote().address();
       work.wr.rdma.rkey = static_cast<std::uint32_t>(request.remote().key());
     }
     write_entries(entries, request);
   }
 
+  /// The numbers that a request works with, and those of an atomic's target beside them.
+  template <class Request>
+  [[gnu::always_inline]] static void write_numbers(ibv_send_wr& work,
+                                                   const Request& request) noexcept {
+    if constexpr (has_immediate(Request::what)) {
+      work.imm_data = swapped_immediate(request.operands().immediate);
+      if constexpr (Request::one_sided) {
+        work.wr.rdma.remote_addr = request.remote().address();
+        work.wr.rdma.rkey = static_cast<std::uint32_t>(request.remote().key());
+      }
+    }
+    if constexpr (is_atomic(Request::what)) {
+      work.wr.atomic.remote_addr = request.remote().address();
+      if constexpr (Request::what == operation::compare_and_swap) {
+        work.wr.atomic.compare_add = request.operands().compare;
+        work.wr.atomic.swap = request.operands().swap;
+      } else {
+        work.wr.atomic.compare_add = request.operands().add;
+      }
+      work.wr.atomic.rkey = static_cast<std::uint32_t>(request.remote().key());
+    }
+  }
+
+  static constexpr unsigned flags(option asked) noexcept {
+    return (has(asked, option::fenced) ? unsigned{IBV_SEND_FENCE} : 0U) |
+           (has(asked, option::solicited) ? unsigned{IBV_SEND_SOLICITED} : 0U);
+  }
+
   static constexpr ibv_wr_opcode opcode(operation of) noexcept {
     switch (of) {
       case operation::read: return IBV_WR_RDMA_READ;
+      case operation::send_with_immediate: return IBV_WR_SEND_WITH_IMM;
+      case operation::write_with_immediate: return IBV_WR_RDMA_WRITE_WITH_IMM;
+      case operation::compare_and_swap: return IBV_WR_ATOMIC_CMP_AND_SWP;
+      case operation::fetch_and_add: return IBV_WR_ATOMIC_FETCH_AND_ADD;
       case operation::write:
       case operation::marker: return IBV_WR_RDMA_WRITE;
       default: return IBV_WR_SEND;

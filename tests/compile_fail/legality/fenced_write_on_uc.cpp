@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: fenced() needs transport::rc: uc and ud have no reads and atomics to wait for
+#include <verbena/verbena.hpp>
+
+namespace vb = verbena;
+
+vb::posted use(vb::queue_pair_state& state,
+               const vb::buffer<std::uint64_t, vb::grants_of<vb::sink>>& memory,
+               vb::remote_region<std::uint64_t, vb::rights::remote_write> region) {
+  using policies = vb::policies<vb::transport::uc>;
+#ifdef FIXED
+  return vb::chain::post<policies>(state, vb::write(memory, region));
+#else
+  return vb::chain::post<policies>(state, vb::write(memory, region).fenced());
+#endif
+}
