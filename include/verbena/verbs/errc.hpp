@@ -34,9 +34,9 @@ enum class errc {
   stale_connection,  ///< the peer still holds an earlier connection of this queue pair number
   unreachable,       ///< the peer does not answer
   disconnected,      ///< the peer closed, or died
-  moved_from,        ///< the object has been moved from or closed
   misaligned,        ///< an atomic on an address that is no multiple of 8
   inline_too_long,   ///< unregistered memory longer than what the queue pair takes inline
+  moved_from,        ///< the object has been moved from or closed
 };
 
 /// The category "verbena". Thread safe; lives for the whole program.
@@ -70,9 +70,9 @@ inline const std::error_category& category() noexcept {
         case errc::stale_connection: return "stale connection";
         case errc::unreachable: return "unreachable";
         case errc::disconnected: return "disconnected";
-        case errc::moved_from: return "moved-from or closed object";
         case errc::misaligned: return "address not a multiple of 8";
         case errc::inline_too_long: return "too long to be sent inline";
+        case errc::moved_from: return "moved-from or closed object";
       }
       return "unknown error " + std::to_string(value);
     }
