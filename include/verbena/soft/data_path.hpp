@@ -134,6 +134,19 @@ inline int post_receives(context& here, receive_queue& queue, ibv_recv_wr* work,
   return 0;
 }
 
+/// Carries out what the peer of a queue pair has waiting for a receive that is there now, if it is
+/// of this device: so a receiver needs nobody else to go on. Under the lock of `of`.
+inline void help_peer(context& here, queue_pair& of) {
+  queue_pair* const peer = peer_here(here, of);
+  if (peer == nullptr || peer == &of || !peer->waits.load(std::memory_order_relaxed)) return;
+  if (!has_receive(of)) return;
+  // Whoever is at work on it sees what there is, or will look again.
+  if (!peer->try_lock()) return;
+  if (peer->lacks_receive) peer->again_at = 0;  // its timer was for guessing when
+  requester{here, *peer}.run();
+  peer->unlock();
+}
+
 inline int post_recv(ibv_qp* native, ibv_recv_wr* work, ibv_recv_wr** refused) {
   queue_pair& pair = queue_pair::of(native);
   context& here = context::of(native->context);
@@ -144,6 +157,7 @@ inline int post_recv(ibv_qp* native, ibv_recv_wr* work, ibv_recv_wr** refused) {
     return reported_errno(here, EINVAL);
   }
   const int number = post_receives(here, pair.receives, work, refused);
+  help_peer(here, pair);
   if (pair.entry->state.load(std::memory_order_acquire) == IBV_QPS_ERR) {
     pair.receives_flushed = false;
     requester{here, pair}.run();
@@ -173,6 +187,7 @@ inline int post_srq_recv(ibv_srq* native, ibv_recv_wr* work, ibv_recv_wr** refus
   for (queue_pair* each : queue.attached) {
     const std::scoped_lock held{*each};
     requester{here, *each}.run();
+    help_peer(here, *each);
   }
 }
 

@@ -249,9 +249,10 @@ struct queue_pair {
   std::int64_t again_at = 0;              ///< when blocked: nanoseconds of the monotonic clock
   std::uint32_t tries = 0;
   std::uint32_t not_ready_tries = 0;
+  bool lacks_receive = false;  ///< what it waits for, if it does, is a receive of the peer's
   bool receives_flushed = false;
   std::atomic<bool> last_receive_told{false};  ///< IBV_EVENT_QP_LAST_WQE_REACHED, since RESET
-  bool waits = false;                          ///< counted in send_queue->blocked
+  std::atomic<bool> waits{false};              ///< counted in send_queue->blocked
   std::vector<built_request> built;            ///< kept, so that their memory is used again
   std::size_t built_count = 0;
   bool extended = false;  ///< made with send_ops_flags
@@ -266,6 +267,11 @@ struct queue_pair {
     // The thread that had the lock before may have taken the mark away.
     if (entry->visiting.load(std::memory_order_relaxed) == 0) [[unlikely]]
       visit();
+  }
+  bool try_lock() noexcept {
+    if (!work->try_lock()) return false;
+    visit();
+    return true;
   }
   void visit() noexcept { entry->visiting.exchange(1, std::memory_order_seq_cst); }
   void unlock() noexcept {

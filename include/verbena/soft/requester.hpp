@@ -23,6 +23,24 @@
 /// Everything here runs under the queue pair's lock.
 namespace verbena::soft {
 
+/// The queue pair that `of` is connected to, if it is of this device. It is not destroyed as long
+/// as the lock of `of` is held.
+inline queue_pair* peer_here(const context& here, const queue_pair& of) noexcept {
+  if (of.type == IBV_QPT_UD) return nullptr;
+  const std::uint32_t number = of.attributes.dest_qp_num;
+  const queue_pair_entry& entry = here.fabric->shared().queue_pairs[number % queue_pair_limit];
+  queue_pair* const found = here.queue_pairs[number % queue_pair_limit].load();
+  const bool is_it =
+      found != nullptr && found->native.qp_base.qp_num == number && entry.number.load() == number;
+  return is_it ? found : nullptr;
+}
+
+/// Whether something is posted to receive on a queue pair of this process.
+inline bool has_receive(const queue_pair& of) noexcept {
+  const receive_queue& in = of.shared_receives == nullptr ? of.receives : of.shared_receives->queue;
+  return look_for_receive(*in.entry, {in.slots, in.mask, in.stride}) == taking::got;
+}
+
 class requester {
  public:
   requester(context& here, queue_pair& of) noexcept : here_{here}, pair_{of}, on_{*here.fabric} {}
@@ -79,7 +97,7 @@ class requester {
         continue;
       }
       if (now != IBV_QPS_RTS) break;
-      if (pair_.again_at != 0 && now_ns() < pair_.again_at) return wait(true);
+      if (pair_.again_at != 0 && now_ns() < pair_.again_at && !has_just_come()) return wait(true);
       (void)attempt(request);
     }
     wait(false);
@@ -106,15 +124,28 @@ class requester {
     return true;
   }
 
+  /// Whether the receive that is waited for has been posted while nobody knew that it is.
+  bool has_just_come() noexcept {
+    if (!pair_.lacks_receive || pair_.waits) return false;
+    count_waiting(true);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // as is in req_notify_cq()
+    const queue_pair* const peer = peer_here(here_, pair_);
+    return peer != nullptr && has_receive(*peer);
+  }
+
   void wait(bool waits) noexcept {
     if (waits && pair_.send_queue->native.channel != nullptr)
       set_timer(channel::of(pair_.send_queue->native.channel), pair_.again_at);
+    count_waiting(waits);
+  }
+  void count_waiting(bool waits) noexcept {
     if (pair_.waits == waits) return;
     pair_.waits = waits;
     pair_.send_queue->blocked.fetch_add(waits ? 1U : ~0U);
   }
 
   [[gnu::cold, gnu::noinline]] bool try_later(bool not_ready) {
+    pair_.lacks_receive = not_ready;
     if (pair_.type != IBV_QPT_RC) return false;
     if (not_ready) {
       if (pair_.attributes.rnr_retry != 7 && pair_.not_ready_tries++ >= pair_.attributes.rnr_retry)

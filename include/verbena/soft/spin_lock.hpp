@@ -39,6 +39,7 @@ class spin_lock {
       while (held_.load(std::memory_order_relaxed)) wait();
     }
   }
+  bool try_lock() noexcept { return !held_.exchange(true, std::memory_order_seq_cst); }
   void unlock() noexcept { held_.store(false, std::memory_order_release); }
   bool is_held() const noexcept { return held_.load(std::memory_order_seq_cst); }
 
