@@ -18,6 +18,7 @@
 #include <thread>
 
 #include <verbena/soft/data_path.hpp>
+#include <verbena/soft/mapped_memory.hpp>
 #include <verbena/soft/refusal.hpp>
 #include <verbena/soft/transitions.hpp>
 
@@ -160,10 +161,12 @@ inline ibv_mr* reg_mr(ibv_pd* of, void* address, std::size_t length, int access)
       (length == 0 && here.knobs.iwarp != 0)) {
     return null(EINVAL);
   }
+  const fabric::mapped_arena in = here.fabric->locate(base, length);
+  const bool writable = (access & IBV_ACCESS_LOCAL_WRITE) != 0;
+  if (in.base == nullptr && !mapped_memory{}.holds(base, length, writable)) return null(EFAULT);
   auto made = std::make_unique<region>();
   region_entry* entry = here.fabric->claim(here.fabric->shared().regions);
   if (entry == nullptr) return refuse(here.fabric->full("memory regions", region_limit));
-  const fabric::mapped_arena in = here.fabric->locate(base, length);
   const auto place = static_cast<std::uint32_t>(entry - here.fabric->shared().regions.data());
   std::uint32_t generation = (entry->generation.load() | 1U);
   if (generation == entry->generation.load()) generation += 2;
