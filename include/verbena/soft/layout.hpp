@@ -215,7 +215,8 @@ struct segment {
   std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t size;
-  std::atomic<std::uint32_t> next_generation;
+  std::uint64_t pid_namespace;  ///< which the process numbers are of; its inode, 0 unknown
+  std::atomic<std::uint32_t> next_generation;  ///< of queue-pair numbers; begins anywhere
   std::array<std::atomic<std::uint32_t>, process_limit> places_taken;  ///< how often, each
   std::array<process_entry, process_limit> processes;
   std::array<arena_entry, arena_limit> arenas;
