@@ -70,6 +70,8 @@ class segment_file {
         const int number = errno;
         struct stat found{};
         const bool is_there = ::lstat(path_.c_str(), &found) == 0;
+        if (number == EMFILE || number == ENFILE)
+          return system_failure(number, "cannot open the fabric " + path_);
         return is_there ? belongs_elsewhere(found, number)
                         : system_failure(number, "cannot make the fabric " + path_);
       }
