@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <sys/mman.h>
+
+#include <cerrno>
 #include <string>
 #include <vector>
 
@@ -233,6 +236,32 @@ TEST_CASE("FC-17 a source needs no rights at all", "[rc][access]") {
   pair.here.post(send_work{3, IBV_WR_RDMA_WRITE, {out.piece(32, 32)}}.at(in, 32));
   pair.here.sends().take(2);
   CHECK(in.same(0, out, 0, 64));
+}
+
+TEST_CASE("access: memory that is not there, or may not be written, is not registered",
+          "[access]") {
+  VERBENA_BED_OR_SKIP(on);
+  constexpr std::size_t page = 4096;
+  void* const mapped =
+      ::mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(mapped != MAP_FAILED);
+  auto* const first = static_cast<std::byte*>(mapped);
+  REQUIRE(::mprotect(first + page, page, PROT_READ) == 0);
+  REQUIRE(::munmap(first + 2 * page, page) == 0);
+  const auto errno_of = [&](std::byte* from, std::size_t length, int access) {
+    errno = 0;
+    ibv_mr* const made = on.calls.reg_mr(on.domain, from, length, access);
+    const int number = errno;
+    if (made == nullptr) return number;
+    CHECK(on.calls.dereg_mr(made) == 0);
+    return 0;
+  };
+  CHECK(errno_of(first, page, IBV_ACCESS_LOCAL_WRITE) == 0);
+  CHECK(errno_of(first, 2 * page, IBV_ACCESS_LOCAL_WRITE) == EFAULT);
+  CHECK(errno_of(first + page, page, IBV_ACCESS_LOCAL_WRITE) == EFAULT);
+  CHECK(errno_of(first + 2 * page, page, IBV_ACCESS_LOCAL_WRITE) == EFAULT);
+  CHECK(errno_of(first, 3 * page, 0) == EFAULT);
+  ::munmap(first, 2 * page);
 }
 
 TEST_CASE("FC-17 remote rights that write need local write", "[access]") {

@@ -38,6 +38,20 @@ TEST_CASE("FC-14 a receive that comes late is waited for", "[rc][rnr]") {
   CHECK(memory.same(100, memory, 0, 8));
 }
 
+TEST_CASE("FC-14 a receiver alone brings what has waited for its receive", "[rc][rnr]") {
+  VERBENA_BED_OR_SKIP(on);
+  if (on.iwarp) VERBENA_SKIP(no_not_ready(on));
+  region memory{on, 128};
+  linked pair{on};
+  memory.fill(1);
+  pair.here.post(send_work{1, IBV_WR_SEND, {memory.piece(0, 64)}});
+  CHECK(pair.there.receives().stays_empty());
+  pair.there.post(receive_work{2, {memory.piece(64, 64)}});
+  CHECK(is(pair.there.receives().take_one(), 2));  // nobody has polled for the sender
+  CHECK(memory.same(64, memory, 0, 64));
+  CHECK(is(pair.here.sends().take_one(), 1));
+}
+
 TEST_CASE("FC-14 retries for a receive run out", "[rc][rnr]") {
   VERBENA_BED_OR_SKIP(on);
   if (on.iwarp) VERBENA_SKIP(no_not_ready(on));

@@ -201,7 +201,7 @@ class peer {
     const auto& queue = soft::completion_queue::of(queue_);
     const soft::receive_queue& receives = soft::queue_pair::of(pair_).receives;
     const soft::receive_queue& shared = soft::shared_receive_queue::of(shared_).queue;
-    return {{reinterpret_cast<std::byte*>(queue.ring), (queue.mask + 1) * sizeof *queue.ring},
+    return {{reinterpret_cast<std::byte*>(queue.ring), (queue.mask + 1) * soft::completion_stride},
             {receives.slots, (receives.mask + 1) * receives.stride},
             {shared.slots, (shared.mask + 1) * shared.stride}};
   }

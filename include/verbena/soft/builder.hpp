@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include <verbena/soft/queue_pair_control.hpp>
 
@@ -14,13 +15,20 @@ namespace verbena::soft::builder {
 inline queue_pair& pair_of(ibv_qp_ex* native) noexcept { return queue_pair::of(&native->qp_base); }
 
 inline built_request& begin(ibv_qp_ex* native, ibv_wr_opcode opcode) {
-  built_request& made = pair_of(native).built.emplace_back();
+  queue_pair& pair = pair_of(native);
+  if (pair.built_count == pair.built.size()) pair.built.emplace_back();
+  built_request& made = pair.built[pair.built_count++];
+  made.work = {};
+  made.pieces.clear();
   made.work.wr_id = native->wr_id;
   made.work.opcode = opcode;
   made.work.send_flags = native->wr_flags;
   return made;
 }
-inline built_request& last(ibv_qp_ex* native) { return pair_of(native).built.back(); }
+inline built_request& last(ibv_qp_ex* native) {
+  queue_pair& pair = pair_of(native);
+  return pair.built[pair.built_count - 1];
+}
 
 inline void remote(built_request& of, std::uint32_t key, std::uint64_t address) {
   of.work.wr.rdma.rkey = key;
@@ -33,30 +41,33 @@ inline int complete(ibv_qp_ex* native) {
   const std::uint32_t state = pair.entry->state.load(std::memory_order_acquire);
   const bool may_post =
       state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE || state == IBV_QPS_ERR;
-  const std::uint64_t before = pair.posted;
+  const std::span<built_request> built{pair.built.data(), pair.built_count};
   int number = may_post ? 0 : EINVAL;
-  for (built_request& each : pair.built) {
-    if (number != 0) break;
-    each.work.sg_list = each.pieces.data();
-    each.work.num_sge = static_cast<int>(each.pieces.size());
-    number = accept_request(here, pair, each.work);
+  for (std::size_t i = 0; i < built.size() && number == 0; ++i) {
+    built[i].work.sg_list = built[i].pieces.data();
+    built[i].work.num_sge = static_cast<int>(built[i].pieces.size());
+    number = check_request(here, pair, built[i].work, i);
   }
-  if (number != 0) pair.posted = before;
-  pair.built.clear();
-  requester{here, pair}.run();
-  pair.mutex.unlock();
+  pair.built_count = 0;
+  pair.visit();
+  requester doing{here, pair};
+  if (number == 0) {
+    for (const built_request& each : built) take(doing, here, pair, each.work);
+  }
+  doing.run();
+  pair.unlock();
   return number;
 }
 
 /// Fills in the functions of a queue pair's ibv_qp_ex.
 inline void install(ibv_qp_ex& into) {
   into.wr_start = [](ibv_qp_ex* native) {
-    pair_of(native).mutex.lock();
-    pair_of(native).built.clear();
+    pair_of(native).work->lock();
+    pair_of(native).built_count = 0;
   };
   into.wr_abort = [](ibv_qp_ex* native) {
-    pair_of(native).built.clear();
-    pair_of(native).mutex.unlock();
+    pair_of(native).built_count = 0;
+    pair_of(native).work->unlock();
   };
   into.wr_complete = complete;
   into.wr_send = [](ibv_qp_ex* native) { begin(native, IBV_WR_SEND); };

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include <verbena/soft/cause.hpp>
+#include <verbena/soft/memory.hpp>
 #include <verbena/soft/objects.hpp>
 #include <verbena/soft/ring.hpp>
 #include <verbena/soft/wake.hpp>
@@ -19,74 +22,123 @@ struct completion {
   std::uint32_t queue_pair = 0;
   std::uint32_t source = 0;
   std::uint32_t flags = 0;
-  std::uint64_t position = 0;
   cause why = cause::unsaid;
   bool solicited = false;
-  bool sending = false;                        ///< of a send queue: `position` says which request
+  bool sending = false;   ///< of a send queue: `place` says which request
+  bool carries = false;   ///< `bytes`, for the memory at `place`
+  std::uint32_t key = 0;  ///< of that memory
+  std::uint64_t place = 0;
+  std::array<std::uint64_t, 2> bytes{};
   std::atomic<std::uint64_t>* told = nullptr;  ///< of the receive it is of; see receive_slot
 };
 
-/// Puts a completion into a queue, of whatever process. Several may do so at once: a slot is
-/// claimed under its claimer's number before the tail moves on, anyone may move the tail, so a
-/// claimer that dies blocks nobody and leaves a slot that the queue's owner skips. A full queue
-/// overruns: it is marked failed and the completion is lost. False when the queue is gone.
-inline bool complete(context& here, std::uint32_t index, const completion& what) noexcept {
-  fabric& on = *here.fabric;
-  if (index >= completion_queue_limit) return false;
-  completion_queue_entry& entry = on.shared().completion_queues[index];
-  const fabric::visit visiting{on};
-  const ring_view seen = look(on, entry.ring, entry.owner.load(std::memory_order_acquire));
-  if (seen.base == nullptr) return false;
-  const std::uint64_t mask = seen.mask;
-  auto* const ring = reinterpret_cast<completion_slot*>(seen.base);
-  for (std::uint64_t tries = 0; tries < 4 * (mask + 1) + 64; ++tries) {
-    std::uint64_t tail = entry.tail.load(std::memory_order_acquire);
-    completion_slot& slot = ring[tail & mask];
-    std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
-    if (position_of(turn) != tail || what_of(turn) != vacant) {
-      if (position_of(turn) == tail) {  // claimed by another: help the tail on
-        entry.tail.compare_exchange_strong(tail, tail + 1, std::memory_order_acq_rel);
-        continue;
-      }
-      if (position_of(turn) > tail) continue;  // the tail has moved on meanwhile
-      break;                                   // still holds the completion of a lap ago
-    }
-    // The head may have passed this tail, which others have moved on since: signed.
-    const auto held = static_cast<std::int64_t>(tail - entry.head.load(std::memory_order_acquire));
-    if (held >= std::int64_t{entry.limit.load(std::memory_order_relaxed)}) break;
-    if (!slot.turn.compare_exchange_strong(turn, make_turn(tail, on.me(), claimed),
-                                           std::memory_order_acq_rel)) {
-      continue;
-    }
-    std::uint64_t expected = tail;
-    entry.tail.compare_exchange_strong(expected, tail + 1, std::memory_order_acq_rel);
-    // Before it can be seen: so whoever dies in between, the receive is told of once.
-    if (what.told != nullptr) what.told->store(make_told(index, tail), std::memory_order_release);
-    slot.wr_id = what.wr_id;
-    slot.status = what.status;
-    slot.opcode = what.opcode;
-    slot.vendor_error = static_cast<std::uint32_t>(what.why);
-    slot.byte_length = what.byte_length;
-    slot.immediate = what.immediate;
-    slot.queue_pair = what.queue_pair;
-    slot.source_queue_pair = what.source;
-    slot.flags = what.flags;
-    slot.position = what.position << 1 | std::uint64_t{what.sending};
-    slot.solicited = what.solicited || what.status != IBV_WC_SUCCESS ? 1 : 0;
-    // Sequentially consistent, as is the load in fire(): either this thread sees the queue armed,
-    // or the one that armed it sees the completion.
-    slot.turn.store(make_turn(tail, on.me(), full), std::memory_order_seq_cst);
-    fire(here, entry, what.solicited || what.status != IBV_WC_SUCCESS);
-    return true;
-  }
+inline completion_claim* claims_of(completion_slot* ring, std::uint64_t mask) noexcept {
+  return reinterpret_cast<completion_claim*>(ring + mask + 1);
+}
+
+[[gnu::always_inline]] inline void fill_slot(completion_slot& slot,
+                                             const completion& what) noexcept {
+  const bool fails = what.status != IBV_WC_SUCCESS;
+  slot.wr_id = what.wr_id;
+  slot.place = what.place;
+  slot.key = what.carries ? what.key : static_cast<std::uint32_t>(what.why);
+  slot.byte_length = what.byte_length;
+  slot.immediate = what.immediate;
+  slot.queue_pair = what.queue_pair;
+  slot.source_queue_pair = what.source;
+  slot.status = static_cast<std::uint8_t>(what.status);
+  slot.opcode = static_cast<std::uint8_t>(what.opcode);
+  slot.flags = static_cast<std::uint8_t>(what.flags);
+  slot.marks = static_cast<std::uint8_t>((what.solicited || fails ? is_solicited : 0) |
+                                         (what.sending ? is_of_send : 0) |
+                                         (what.carries ? carries_bytes : 0));
+  slot.bytes = what.bytes;
+}
+
+/// A full queue overruns: it is marked failed and the completion is lost.
+[[gnu::cold, gnu::noinline]] inline void overrun(context& here,
+                                                 completion_queue_entry& entry) noexcept {
   entry.failed.store(1);
   fire(here, entry, true);
   wake(here, entry.owner.load(), async_number);
-  return true;
+}
+
+/// Puts a completion into a queue, of whatever process, whose ring is at `ring`. Several may do so
+/// at once: each claims a slot under its number before it writes there, and passes over what is
+/// claimed; so one that dies blocks nobody and leaves a slot that the queue's owner skips.
+[[gnu::always_inline]] inline void complete_in(context& here, std::uint32_t index,
+                                               completion_slot* ring, std::uint64_t mask,
+                                               const completion& what) noexcept {
+  completion_queue_entry& entry = here.fabric->shared().completion_queues[index];
+  completion_claim* const claims = claims_of(ring, mask);
+  std::uint64_t at = entry.tail.load(std::memory_order_acquire);
+  for (std::uint64_t tries = 0; tries < 4 * (mask + 1) + 64; ++tries) {
+    completion_claim& claim = claims[at & mask];
+    std::uint64_t last = claim.load(std::memory_order_acquire);
+    if (what_of(last) == claimed && position_of(last) >= at) {
+      at = position_of(last) + 1;
+      continue;
+    }
+    // Signed: others may have gone on meanwhile, and the head with them.
+    const std::int64_t limit = entry.limit.load(std::memory_order_relaxed);
+    const auto held_by = [at](std::uint64_t head) { return static_cast<std::int64_t>(at - head); };
+    if (held_by(entry.head_seen.load(std::memory_order_acquire)) >= limit) [[unlikely]] {
+      const std::uint64_t head = entry.head.load(std::memory_order_acquire);
+      entry.head_seen.store(head, std::memory_order_release);
+      if (held_by(head) >= limit) break;
+    }
+    const std::uint32_t me = here.fabric->me();
+    if (!claim.compare_exchange_strong(last, make_turn(at, me, claimed),
+                                       std::memory_order_acq_rel)) {
+      continue;
+    }
+    // Before it can be seen: so whoever dies in between, the receive is told of once.
+    if (what.told != nullptr) what.told->store(make_told(index, at), std::memory_order_release);
+    completion_slot& slot = ring[at & mask];
+    fill_slot(slot, what);
+    const std::uint64_t turn = make_turn(at, me, full);
+    if (entry.wake.load(std::memory_order_relaxed) == 0) {
+      slot.turn.store(turn, std::memory_order_release);
+    } else {
+      // Sequentially consistent, as is the load in fire(): either this thread sees the queue
+      // armed, or the one that armed it sees the completion.
+      slot.turn.store(turn, std::memory_order_seq_cst);
+      fire(here, entry, what.solicited || what.status != IBV_WC_SUCCESS);
+    }
+    if (entry.tail.load(std::memory_order_relaxed) <= at)
+      entry.tail.store(at + 1, std::memory_order_release);
+    return;
+  }
+  overrun(here, entry);
+}
+
+/// Completes on a queue of the peer of queue pair `by`, whose lock is held. Not at all where the
+/// queue is gone.
+[[gnu::always_inline]] inline void complete_there(context& here, queue_pair& by,
+                                                  std::uint32_t index,
+                                                  const completion& what) noexcept {
+  if (index >= completion_queue_limit) return;
+  const completion_queue_entry& entry = here.fabric->shared().completion_queues[index];
+  const ring_view& seen = look_again(
+      *here.fabric, entry.ring, entry.owner.load(std::memory_order_acquire), by.peer_completions);
+  if (seen.base == nullptr || seen.stride != completion_stride) [[unlikely]]
+    return;
+  complete_in(here, index, reinterpret_cast<completion_slot*>(seen.base), seen.mask, what);
+}
+
+/// Completes on a queue of this process.
+[[gnu::noinline]] inline void complete_here(context& here, const completion_queue& in,
+                                            const completion& what) noexcept {
+  complete_in(here, in.index, in.ring, in.mask, what);
+}
+
+inline bool is_full(const completion_slot& slot, std::uint64_t position) noexcept {
+  const std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
+  return position_of(turn) == position && what_of(turn) == full;
 }
 
 /// The completion at `place`, which its claimer did not live to write, is not there: the receive it
-/// was of will be flushed. Under the queue's mutex.
+/// was of will be flushed. Under the queue's lock.
 inline void forget_told(const completion_queue& in, std::uint64_t place) noexcept {
   for (const queue_pair* each : in.attached) {
     if (each->receive_completions != &in) continue;
@@ -101,48 +153,90 @@ inline void forget_told(const completion_queue& in, std::uint64_t place) noexcep
   }
 }
 
-/// Takes the next completion of this process's queue; false when there is none yet. A slot whose
-/// claimer has died is skipped: what it was to say is lost with it. A slot that no one can have
-/// left so fails the queue.
+/// Lets those who complete use the place of the completion at the head again.
+inline void pass(completion_queue& of) noexcept {
+  const std::uint64_t next = of.head.load(std::memory_order_relaxed) + 1;
+  of.head.store(next, std::memory_order_relaxed);
+  of.entry->head.store(next, std::memory_order_release);
+}
+
+/// Passes over slots whose claimers have died: what they were to say is lost with them. Under the
+/// queue's lock.
+inline void pass_lost(context& here, completion_queue& of) noexcept {
+  for (std::uint64_t tries = 0; tries <= of.mask; ++tries) {
+    const std::uint64_t at = of.head.load(std::memory_order_relaxed);
+    const std::uint64_t claim = of.claims[at & of.mask].load(std::memory_order_acquire);
+    if (what_of(claim) != claimed || position_of(claim) != at) return;
+    if (here.fabric->claimer_lives(claim)) return;
+    if (is_full(of.ring[at & of.mask], at)) return;  // it had done that much
+    forget_told(of, at);
+    pass(of);
+  }
+}
+
+/// Fails a queue whose next slot is in a state that nobody leaves it in. Under the queue's lock.
+inline void fail_damaged(context& here, completion_queue& of) noexcept {
+  const std::uint64_t at = of.head.load(std::memory_order_relaxed);
+  const std::uint64_t turn = of.ring[at & of.mask].turn.load(std::memory_order_acquire);
+  const std::uint64_t position = position_of(turn);
+  const bool is_own = ((position ^ at) & of.mask) == 0 && position <= at;
+  const bool is_new = what_of(turn) == vacant && position <= of.mask;
+  if (is_own && (is_new || what_of(turn) == full)) return;
+  of.entry->failed.store(1);
+  wake(here, here.fabric->me(), async_number);
+}
+
+/// Puts the bytes that a completion carries where they belong; false where that is no region of
+/// this process.
+inline bool unload(const context& here, const completion_slot& slot, std::uint64_t place,
+                   std::uint32_t key, std::uint32_t length) noexcept {
+  const region_view region = find_own(here, key, false);
+  if (length > carried_limit || !region || !region.holds(place, length) ||
+      (region.access & IBV_ACCESS_LOCAL_WRITE) == 0) {
+    return false;
+  }
+  copy_small(reinterpret_cast<std::byte*>(place),
+             reinterpret_cast<const std::byte*>(slot.bytes.data()), length);
+  return true;
+}
+
+/// A word of a slot, read once whatever the compiler would like.
+template <class Word>
+[[gnu::always_inline]] inline Word once(const Word& of) noexcept {
+  return const_cast<const volatile Word&>(of);
+}
+
+/// Takes the next completion of this process's queue; false when there is none yet. `position` is
+/// that of a request in its send queue, times 2 plus 1, or 0. Under the queue's lock.
 inline bool take(context& here, completion_queue& from, ibv_wc& into,
                  std::uint64_t& position) noexcept {
-  fabric& on = *here.fabric;
-  for (;;) {
-    completion_slot& slot = from.ring[from.head & from.mask];
-    const std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
-    if (position_of(turn) != from.head || what_of(turn) > full) {
-      from.entry->failed.store(1);
-      wake(here, on.me(), async_number);
-      return false;
-    }
-    if (what_of(turn) == vacant) return false;
-    const bool lost = what_of(turn) != full;
-    if (lost) {
-      if (on.claimer_lives(turn)) return false;
-      forget_told(from, from.head);
-    } else {
-      into.wr_id = slot.wr_id;
-      const std::uint32_t status = slot.status;
-      into.status = status > IBV_WC_TM_RNDV_INCOMPLETE ? IBV_WC_GENERAL_ERR
-                                                       : static_cast<ibv_wc_status>(status);
-      into.opcode = static_cast<ibv_wc_opcode>(slot.opcode & 0xff);
-      into.vendor_err = slot.vendor_error;
-      into.byte_len = slot.byte_length;
-      into.imm_data = slot.immediate;
-      into.qp_num = slot.queue_pair;
-      into.src_qp = slot.source_queue_pair;
-      into.wc_flags = slot.flags;
-      into.pkey_index = 0;
-      into.slid = 0;
-      into.sl = 0;
-      into.dlid_path_bits = 0;
-      position = slot.position;
-    }
-    slot.turn.store(make_turn(from.head + from.mask + 1, 0, vacant), std::memory_order_release);
-    ++from.head;
-    from.entry->head.store(from.head, std::memory_order_release);
-    if (!lost) return true;
-  }
+  const std::uint64_t at = from.head.load(std::memory_order_relaxed);
+  const completion_slot& slot = from.ring[at & from.mask];
+  if (!is_full(slot, at)) return false;
+  const std::uint8_t marks = once(slot.marks);
+  const std::uint8_t status = once(slot.status);
+  const std::uint32_t key = once(slot.key);
+  const std::uint32_t length = once(slot.byte_length);
+  const std::uint64_t place = once(slot.place);
+  into.wr_id = slot.wr_id;
+  into.status =
+      status > IBV_WC_TM_RNDV_INCOMPLETE ? IBV_WC_GENERAL_ERR : static_cast<ibv_wc_status>(status);
+  into.opcode = static_cast<ibv_wc_opcode>(slot.opcode);
+  into.vendor_err = (marks & carries_bytes) != 0 ? 0 : key;
+  into.byte_len = length;
+  into.imm_data = slot.immediate;
+  into.qp_num = slot.queue_pair;
+  into.src_qp = slot.source_queue_pair;
+  into.wc_flags = slot.flags;
+  into.pkey_index = 0;
+  into.slid = 0;
+  into.sl = 0;
+  into.dlid_path_bits = 0;
+  position = (marks & is_of_send) != 0 ? place << 1 | 1 : 0;
+  if ((marks & carries_bytes) != 0 && !unload(here, slot, place, key, length)) [[unlikely]]
+    into.status = IBV_WC_LOC_PROT_ERR;
+  pass(from);
+  return true;
 }
 
 }  // namespace verbena::soft

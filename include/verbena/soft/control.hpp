@@ -18,6 +18,7 @@
 #include <thread>
 
 #include <verbena/soft/data_path.hpp>
+#include <verbena/soft/mapped_memory.hpp>
 #include <verbena/soft/refusal.hpp>
 #include <verbena/soft/transitions.hpp>
 
@@ -160,10 +161,12 @@ inline ibv_mr* reg_mr(ibv_pd* of, void* address, std::size_t length, int access)
       (length == 0 && here.knobs.iwarp != 0)) {
     return null(EINVAL);
   }
+  const fabric::mapped_arena in = here.fabric->locate(base, length);
+  const bool writable = (access & IBV_ACCESS_LOCAL_WRITE) != 0;
+  if (in.base == nullptr && !mapped_memory{}.holds(base, length, writable)) return null(EFAULT);
   auto made = std::make_unique<region>();
   region_entry* entry = here.fabric->claim(here.fabric->shared().regions);
   if (entry == nullptr) return refuse(here.fabric->full("memory regions", region_limit));
-  const fabric::mapped_arena in = here.fabric->locate(base, length);
   const auto place = static_cast<std::uint32_t>(entry - here.fabric->shared().regions.data());
   std::uint32_t generation = (entry->generation.load() | 1U);
   if (generation == entry->generation.load()) generation += 2;
@@ -199,18 +202,53 @@ inline ibv_mr* reg_mr(ibv_pd* of, void* address, std::size_t length, int access)
   return &made.release()->native;
 }
 
+/// Whether a queue pair of any process may be touching this one's memory now.
+inline bool is_visiting(const context& here, const queue_pair_entry& of) noexcept {
+  if (of.visiting.load(std::memory_order_seq_cst) == 0) return false;
+  if (of.type.load(std::memory_order_relaxed) == IBV_QPT_UD) return true;
+  const std::uint32_t peer = of.peer.load(std::memory_order_relaxed);
+  return peer != none && here.queue_pairs[peer % queue_pair_limit].load() != nullptr;
+}
+
 /// Waits until no process is touching this one's memory; false where one still is after a second,
 /// stopped in the middle.
 inline bool visitors_leave(context& here) noexcept {
   const std::int64_t latest = now_ns() + 1'000'000'000;
   for (const queue_pair_entry& each : here.fabric->shared().queue_pairs) {
-    while (each.visiting.load(std::memory_order_seq_cst) == here.fabric->me() &&
-           here.fabric->alive(each.owner.load())) {
+    while (is_visiting(here, each) && here.fabric->alive(each.owner.load())) {
       if (now_ns() > latest) return false;
       std::this_thread::yield();
     }
   }
   return true;
+}
+
+/// Messages that have come for a region and wait in their completions are put into it.
+inline void unload_all(context& here, const ibv_mr& of) {
+  region_view where;
+  where.base = reinterpret_cast<std::uintptr_t>(of.addr);
+  where.length = of.length;
+  const std::scoped_lock held{here.mutex};
+  for (completion_queue* each : here.queues) {
+    const std::scoped_lock polling{each->mutex};
+    const std::uint64_t head = each->head.load();
+    for (std::uint64_t at = head; at <= head + each->mask; ++at) {
+      const std::uint64_t claim = each->claims[at & each->mask].load(std::memory_order_acquire);
+      if (what_of(claim) != claimed || position_of(claim) != at) break;
+      completion_slot& slot = each->ring[at & each->mask];
+      const bool is_for_it =
+          is_full(slot, at) && (once(slot.marks) & carries_bytes) != 0 && once(slot.key) == of.lkey;
+      if (!is_for_it) continue;
+      const std::uint64_t place = once(slot.place);
+      const std::uint32_t length = once(slot.byte_length);
+      if (length <= carried_limit && where.holds(place, length)) {
+        copy_small(reinterpret_cast<std::byte*>(place),
+                   reinterpret_cast<const std::byte*>(slot.bytes.data()), length);
+      }
+      slot.marks = static_cast<std::uint8_t>(slot.marks & ~carries_bytes);
+      slot.key = 0;
+    }
+  }
 }
 
 /// After this no access begins; those under way in any process are waited for. EBUSY where one
@@ -223,6 +261,7 @@ inline int dereg_mr(ibv_mr* native) {
   mine.generation.store(dead, std::memory_order_seq_cst);
   of.entry->generation.store(dead, std::memory_order_seq_cst);
   if (!visitors_leave(here)) return EBUSY;
+  unload_all(here, *native);
   of.entry->owner.store(0, std::memory_order_release);
   --domain::of(native->pd).users;
   delete &of;
@@ -287,7 +326,7 @@ inline ibv_cq* create_cq(ibv_context* native, int entries, void* own, ibv_comp_c
   auto made = std::make_unique<completion_queue>();
   const std::uint32_t slots = std::bit_ceil(static_cast<std::uint32_t>(entries));
   if (here.knobs.round_up_depths != 0) entries = static_cast<int>(slots);
-  auto ring = here.fabric->allocate(slots * sizeof(completion_slot));
+  auto ring = here.fabric->allocate(std::size_t{slots} * completion_stride);
   if (!ring) {
     entry->owner = 0;
     return refuse(std::move(ring).error());
@@ -298,14 +337,20 @@ inline ibv_cq* create_cq(ibv_context* native, int entries, void* own, ibv_comp_c
   made->arena = ring.value().name;
   made->ring = reinterpret_cast<completion_slot*>(ring.value().base);
   made->mask = slots - 1;
-  for (std::uint32_t i = 0; i < slots; ++i) made->ring[i].turn = make_turn(i, 0, vacant);
+  made->claims = claims_of(made->ring, made->mask);
+  for (std::uint32_t i = 0; i < slots; ++i) {
+    made->ring[i].turn = make_turn(i, 0, vacant);
+    made->claims[i] = make_turn(i, 0, vacant);
+  }
   entry->head = 0;
+  entry->head_seen = 0;
   entry->tail = 0;
   entry->limit = static_cast<std::uint32_t>(entries);
   entry->armed = disarmed;
   entry->failed = 0;
+  entry->look = 0;
   entry->wake = on == nullptr ? 0 : channel::of(on).name;
-  seal(entry->ring, here.fabric->me(), made->arena, made->mask, sizeof(completion_slot));
+  seal(entry->ring, here.fabric->me(), made->arena, made->mask, completion_stride);
   made->native.context = native;
   made->native.channel = on;
   made->native.cq_context = own;
@@ -372,13 +417,12 @@ inline void attend(context& here, channel& of) {
     bool any_came = each->entry->failed.load() != 0;
     bool solicited_came = any_came;
     const std::uint64_t end = end_of_given(here, *each);
-    for (std::uint64_t at = std::max(each->head, each->armed_at); !solicited_came && at < end;
-         ++at) {
+    for (std::uint64_t at = std::max(each->head.load(), each->armed_at);
+         !solicited_came && at < end; ++at) {
       const completion_slot& slot = each->ring[at & each->mask];
-      const std::uint64_t turn = slot.turn.load(std::memory_order_seq_cst);
-      if (position_of(turn) != at || what_of(turn) != full) break;
+      if (!is_full(slot, at)) break;
       any_came = true;
-      solicited_came = slot.solicited != 0;
+      solicited_came = (slot.marks & is_solicited) != 0;
     }
     if (any_came) fire(here, *each->entry, solicited_came);
     wake_for_kept(here, *each);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
+#include <mutex>
 
 #include <verbena/soft/kept_back.hpp>
 #include <verbena/soft/requester.hpp>
@@ -31,8 +31,9 @@ constexpr bool may_inline(ibv_wr_opcode opcode) noexcept {
          opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/// Takes one request into the queue; 0 or an errno.
-inline int accept_request(context& here, queue_pair& pair, const ibv_send_wr& work) {
+/// Whether the queue takes a request after so many others; 0 or an errno.
+inline int check_request(const context& here, const queue_pair& pair, const ibv_send_wr& work,
+                         std::uint64_t before = 0) noexcept {
   const bool iwarp = here.knobs.iwarp != 0;
   const bool immediate =
       work.opcode == IBV_WR_SEND_WITH_IMM || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -45,64 +46,72 @@ inline int accept_request(context& here, queue_pair& pair, const ibv_send_wr& wo
   if ((work.send_flags & IBV_SEND_FENCE) != 0 && pair.type != IBV_QPT_RC) return EINVAL;
   const bool faulty = here.knobs.faults.load(std::memory_order_relaxed) != 0;
   const std::uint64_t kept = faulty ? here.knobs.refuse_early.load() : 0U;
-  if (pair.posted - pair.retired + kept >= pair.requests.size()) return ENOMEM;
-  const bool inlined = (work.send_flags & IBV_SEND_INLINE) != 0;
-  if (inlined && !may_inline(work.opcode)) return EINVAL;
-  send_request& into = pair.requests[pair.posted % pair.requests.size()];
-  into.wr_id = work.wr_id;
-  into.opcode = work.opcode;
-  into.flags = work.send_flags;
-  into.immediate = work.imm_data;
-  into.pieces.assign(work.sg_list, work.sg_list + work.num_sge);
-  if (faulty && here.knobs.zero_length_2g != 0) {
-    for (ibv_sge& each : into.pieces) each.length = each.length == 0 ? 1U << 31 : each.length;
-  }
-  into.inlined.clear();
-  if (inlined) {
-    into.pieces.assign(work.sg_list, work.sg_list + work.num_sge);
+  if (pair.posted + before - pair.retired.load(std::memory_order_acquire) + kept >=
+      pair.requests.size())
+    return ENOMEM;
+  if ((work.send_flags & IBV_SEND_INLINE) != 0) {
+    if (!may_inline(work.opcode)) return EINVAL;
     std::uint64_t total = 0;
-    for (const ibv_sge& each : into.pieces) total += each.length;
+    for (int i = 0; i < work.num_sge; ++i) total += work.sg_list[i].length;
     if (total > pair.granted.max_inline_data) return ENOMEM;
-    for (const ibv_sge& each : into.pieces) {
-      const auto* const from = reinterpret_cast<const std::byte*>(each.addr);
-      into.inlined.insert(into.inlined.end(), from, from + each.length);
-    }
   }
+  return pair.type == IBV_QPT_UD && work.wr.ud.ah == nullptr ? EINVAL : 0;
+}
+
+/// A request that has been checked, its memory where the program has it.
+inline send_request request_of(const queue_pair& pair, const ibv_send_wr& work) noexcept {
+  send_request made;
+  made.wr_id = work.wr_id;
+  made.opcode = work.opcode;
+  made.flags = work.send_flags;
+  made.immediate = work.imm_data;
+  made.pieces = {work.sg_list, static_cast<std::size_t>(work.num_sge)};
   if (pair.type == IBV_QPT_UD) {
-    if (work.wr.ud.ah == nullptr) return EINVAL;
-    into.to = &address_handle::of(work.wr.ud.ah);
-    into.remote_number = work.wr.ud.remote_qpn;
-    into.remote_qkey = work.wr.ud.remote_qkey;
-  } else if (atomic) {
-    into.remote_address = work.wr.atomic.remote_addr;
-    into.remote_key = work.wr.atomic.rkey;
-    into.compare_add = work.wr.atomic.compare_add;
-    into.swap = work.wr.atomic.swap;
+    made.to = &address_handle::of(work.wr.ud.ah);
+    made.remote_number = work.wr.ud.remote_qpn;
+    made.remote_qkey = work.wr.ud.remote_qkey;
+  } else if (work.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+             work.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+    made.remote_address = work.wr.atomic.remote_addr;
+    made.remote_key = work.wr.atomic.rkey;
+    made.compare_add = work.wr.atomic.compare_add;
+    made.swap = work.wr.atomic.swap;
   } else {
-    into.remote_address = work.wr.rdma.remote_addr;
-    into.remote_key = work.wr.rdma.rkey;
+    made.remote_address = work.wr.rdma.remote_addr;
+    made.remote_key = work.wr.rdma.rkey;
   }
-  ++pair.posted;
-  return 0;
+  return made;
 }
 
 inline int reported_errno(const context& here, int number) noexcept {
   return here.knobs.negative_errno != 0 ? -number : number;
 }
 
+/// Takes in a request that has been checked.
+[[gnu::always_inline]] inline void take(requester& doing, const context& here,
+                                        const queue_pair& pair, const ibv_send_wr& work) {
+  const bool stretches =
+      here.knobs.faults.load(std::memory_order_relaxed) != 0 && here.knobs.zero_length_2g != 0;
+  if (stretches) [[unlikely]]
+    return doing.take_stretched(request_of(pair, work));
+  doing.take(request_of(pair, work));
+}
+
 inline int post_send(ibv_qp* native, ibv_send_wr* work, ibv_send_wr** refused) {
   queue_pair& pair = queue_pair::of(native);
   context& here = context::of(native->context);
-  const std::scoped_lock held{pair.mutex};
+  const std::scoped_lock held{pair};
+  requester doing{here, pair};
   int number = 0;
   const std::uint32_t state = pair.entry->state.load(std::memory_order_acquire);
   const bool may_post =
       state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE || state == IBV_QPS_ERR;
   for (; work != nullptr; work = work->next) {
-    number = may_post ? accept_request(here, pair, *work) : EINVAL;
+    number = may_post ? check_request(here, pair, *work) : EINVAL;
     if (number != 0) break;
+    take(doing, here, pair, *work);
   }
-  requester{here, pair}.run();
+  doing.run();
   if (number != 0) {
     *refused = work;
     return reported_errno(here, number);
@@ -110,9 +119,9 @@ inline int post_send(ibv_qp* native, ibv_send_wr* work, ibv_send_wr** refused) {
   return 0;
 }
 
+/// Under the lock that put_receive needs.
 inline int post_receives(context& here, receive_queue& queue, ibv_recv_wr* work,
                          ibv_recv_wr** refused) {
-  const std::scoped_lock held{queue.mutex};
   const bool faulty = here.knobs.faults.load(std::memory_order_relaxed) != 0;
   const std::uint32_t kept = faulty ? here.knobs.refuse_early.load() : 0U;
   const std::uint32_t zero_length = faulty && here.knobs.zero_length_2g != 0 ? 1U << 31 : 0;
@@ -125,16 +134,30 @@ inline int post_receives(context& here, receive_queue& queue, ibv_recv_wr* work,
   return 0;
 }
 
+/// Carries out what the peer of a queue pair has waiting for a receive that is there now, if it is
+/// of this device: so a receiver needs nobody else to go on. Under the lock of `of`.
+inline void help_peer(context& here, queue_pair& of) {
+  queue_pair* const peer = peer_here(here, of);
+  if (peer == nullptr || peer == &of || !peer->waits.load(std::memory_order_relaxed)) return;
+  if (!has_receive(of)) return;
+  // Whoever is at work on it sees what there is, or will look again.
+  if (!peer->try_lock()) return;
+  if (peer->lacks_receive) peer->again_at = 0;  // its timer was for guessing when
+  requester{here, *peer}.run();
+  peer->unlock();
+}
+
 inline int post_recv(ibv_qp* native, ibv_recv_wr* work, ibv_recv_wr** refused) {
   queue_pair& pair = queue_pair::of(native);
   context& here = context::of(native->context);
-  const std::scoped_lock held{pair.mutex};
+  const std::scoped_lock held{pair};
   const std::uint32_t state = pair.entry->state.load(std::memory_order_acquire);
   if (state == IBV_QPS_RESET || pair.shared_receives != nullptr) {
     *refused = work;
     return reported_errno(here, EINVAL);
   }
   const int number = post_receives(here, pair.receives, work, refused);
+  help_peer(here, pair);
   if (pair.entry->state.load(std::memory_order_acquire) == IBV_QPS_ERR) {
     pair.receives_flushed = false;
     requester{here, pair}.run();
@@ -143,58 +166,87 @@ inline int post_recv(ibv_qp* native, ibv_recv_wr* work, ibv_recv_wr** refused) {
 }
 
 inline int post_srq_recv(ibv_srq* native, ibv_recv_wr* work, ibv_recv_wr** refused) {
-  return post_receives(context::of(native->context), shared_receive_queue::of(native).queue, work,
-                       refused);
+  receive_queue& queue = shared_receive_queue::of(native).queue;
+  const std::scoped_lock held{queue.mutex};
+  return post_receives(context::of(native->context), queue, work, refused);
 }
 
-/// Does what has become due on the queue pairs that complete into `queue`; under its mutex.
-inline void progress(context& here, completion_queue& queue) {
+/// Does what has become due on the queue pairs that complete into `queue`; under its lock.
+[[gnu::noinline]] inline void progress(context& here, completion_queue& queue,
+                                       bool polling = false) {
+  // Looking at each costs as much as an empty poll: a queue of many is looked at more seldom.
+  constexpr std::uint32_t least = 128;
+  queue.look_after.store(std::max(least, static_cast<std::uint32_t>(queue.attached.size())),
+                         std::memory_order_relaxed);
+  queue.empty_polls.store(0, std::memory_order_relaxed);
+  if (queue.entry->look.load(std::memory_order_relaxed) != 0) queue.entry->look.exchange(0);
+  // Whoever looks at the claims takes their cache line from those who complete: seldom.
+  constexpr std::uint32_t claims_every = 64;
+  if (!polling || queue.looks++ % claims_every == 0) pass_lost(here, queue);
+  fail_damaged(here, queue);
   for (queue_pair* each : queue.attached) {
-    const std::scoped_lock held{each->mutex};
+    const std::scoped_lock held{*each};
     requester{here, *each}.run();
+    help_peer(here, *each);
   }
+}
+
+/// Whether a poll that finds nothing should look at the queue pairs: where timers run, where a peer
+/// has said so, and now and then, for peers that die before they say so.
+inline bool should_look(completion_queue& queue) noexcept {
+  const std::uint32_t before = queue.empty_polls.load(std::memory_order_relaxed);
+  queue.empty_polls.store(before + 1, std::memory_order_relaxed);
+  return before >= queue.look_after.load(std::memory_order_relaxed) ||
+         queue.blocked.load(std::memory_order_relaxed) != 0 ||
+         queue.entry->look.load(std::memory_order_relaxed) != 0;
+}
+
+/// What the knob wants in fields that are undefined on an error.
+[[gnu::cold, gnu::noinline]] inline void poison(ibv_wc& of) noexcept {
+  of.opcode = static_cast<ibv_wc_opcode>(0x5a);
+  of.byte_len = 0xa5a5'a5a5;
+  of.imm_data = 0x5a5a'5a5a;
+  of.wc_flags = ~0U;
+  of.src_qp = 0xffff'ffff;
+}
+
+/// Takes up to `most` completions; under the queue's lock.
+inline int take_some(context& here, completion_queue& queue, int most, ibv_wc* into) noexcept {
+  int count = 0;
+  std::uint64_t position = 0;
+  const std::uint64_t end = end_of_given(here, queue);
+  while (count < most && queue.head.load(std::memory_order_relaxed) < end &&
+         take(here, queue, into[count], position)) {
+    ibv_wc& got = into[count++];
+    if ((position & 1) != 0) {
+      queue_pair* const pair =
+          here.queue_pairs[got.qp_num % queue_pair_limit].load(std::memory_order_acquire);
+      const std::uint64_t next = (position >> 1) + 1;
+      if (pair != nullptr && pair->native.qp_base.qp_num == got.qp_num &&
+          next - pair->retired.load(std::memory_order_relaxed) <= pair->requests.size()) {
+        pair->retired.store(next, std::memory_order_release);
+      }
+    }
+    if (got.status != IBV_WC_SUCCESS) [[unlikely]] {
+      if (here.knobs.poison_errors != 0) poison(got);
+    }
+  }
+  return count;
 }
 
 inline int poll_cq(ibv_cq* native, int most, ibv_wc* into) {
   completion_queue& queue = completion_queue::of(native);
   context& here = context::of(native->context);
-  const std::scoped_lock held{queue.mutex};
   if (queue.entry->failed.load(std::memory_order_relaxed) != 0) return -EIO;
-  const auto take_some = [&] {
-    int count = 0;
-    std::uint64_t position = 0;
-    const std::uint64_t end = end_of_given(here, queue);
-    while (count < most && queue.head < end && take(here, queue, into[count], position)) {
-      if ((position & 1) != 0) {
-        queue_pair* const pair =
-            here.queue_pairs[into[count].qp_num % queue_pair_limit].load(std::memory_order_acquire);
-        const std::uint64_t next = (position >> 1) + 1;
-        if (pair != nullptr && pair->native.qp_base.qp_num == into[count].qp_num &&
-            next - pair->retired.load(std::memory_order_relaxed) <= pair->requests.size()) {
-          pair->retired.store(next, std::memory_order_release);
-        }
-      }
-      if (into[count].status != IBV_WC_SUCCESS && here.knobs.poison_errors != 0) {
-        into[count].opcode = static_cast<ibv_wc_opcode>(0x5a);
-        into[count].byte_len = 0xa5a5'a5a5;
-        into[count].imm_data = 0x5a5a'5a5a;
-        into[count].wc_flags = ~0U;
-        into[count].src_qp = 0xffff'ffff;
-      }
-      ++count;
-    }
-    return count;
-  };
-  int count = take_some();
-  if (count != 0) return count;
-  // A peer fails a queue pair without a word to its owner, and processes die: looked for now and
-  // then, timers whenever there are any.
-  constexpr std::uint32_t look_every = 32;
-  if (queue.blocked.load(std::memory_order_relaxed) != 0 || ++queue.empty_polls % look_every == 0) {
-    progress(here, queue);
-    count = take_some();
+  const std::uint64_t at = queue.head.load(std::memory_order_relaxed);
+  if (!is_full(queue.ring[at & queue.mask], at)) {
+    if (!should_look(queue)) return 0;
+    const std::scoped_lock held{queue.mutex};
+    progress(here, queue, true);
+    return take_some(here, queue, most, into);
   }
-  return count;
+  const std::scoped_lock held{queue.mutex};
+  return take_some(here, queue, most, into);
 }
 
 inline int req_notify_cq(ibv_cq* native, int solicited_only) {

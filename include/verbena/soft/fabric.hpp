@@ -20,6 +20,7 @@
 #include <verbena/soft/layout.hpp>
 #include <verbena/soft/process.hpp>
 #include <verbena/soft/segment_file.hpp>
+#include <verbena/soft/spin_lock.hpp>
 #include <verbena/verbs/ibverbs.hpp>
 #include <verbena/verbs/result.hpp>
 
@@ -155,42 +156,35 @@ class fabric {
     return {};
   }
 
-  /// While one of these lives, no memory that reach() gave out is unmapped.
-  class visit {
-   public:
-    explicit visit(fabric& of) noexcept : of_{of} {
-      of_.visitors_.fetch_add(1, std::memory_order_seq_cst);
-    }
-    ~visit() { of_.visitors_.fetch_sub(1, std::memory_order_acq_rel); }
-    visit(const visit&) = delete;
-    visit& operator=(const visit&) = delete;
-
-   private:
-    fabric& of_;
-  };
+  /// The lock of a queue pair among the threads of this process, by its place. While one is held,
+  /// no memory that reach() gave out is unmapped.
+  struct alignas(64) work_lock : spin_lock {};
+  work_lock& work_on(std::uint32_t place) noexcept { return locks_[place % queue_pair_limit]; }
 
   /// Where an arena is in this process, mapping it if need be; null when it is gone or smaller
-  /// than `needed`. What stands in it may be changed by its owner at any time. Under a visit.
-  std::byte* reach(const arena_name& of, std::uint64_t needed) noexcept {
+  /// than `needed`. What stands in it may be changed by its owner at any time. Under a work_lock.
+  [[gnu::always_inline]] std::byte* reach(const arena_name& of, std::uint64_t needed) noexcept {
     const auto [arena, generation] = of;
     if (arena >= arena_limit ||
         segment_->arenas[arena].generation.load(std::memory_order_acquire) != generation)
       return nullptr;
     known_mapping& known = known_[arena];
-    if (known.stamp.load(std::memory_order_acquire) == stamp_of(generation)) {
+    // Sequentially consistent, as the lock before it: see retire().
+    if (known.stamp.load(std::memory_order_seq_cst) == stamp_of(generation)) [[likely]] {
       std::byte* const base = known.base.load(std::memory_order_acquire);
       const std::size_t length = known.length.load(std::memory_order_acquire);
       if (known.stamp.load(std::memory_order_relaxed) == stamp_of(generation)) {
         return needed <= length ? base : nullptr;
       }
     }
-    const std::scoped_lock held{mapping_};
-    if (known.stamp.load() != stamp_of(generation)) {
-      retire(arena);
-      remember(arena, map_arena(arena, generation));
-    }
-    const bool fits = known.stamp.load() == stamp_of(generation) && needed <= known.length.load();
-    return fits ? known.base.load() : nullptr;
+    return reach_anew(of, needed);
+  }
+
+  /// Whether what reach() gave out earlier is still so. Under a work_lock.
+  bool is_still_at(const arena_name& of, const std::byte* base) const noexcept {
+    const known_mapping& known = known_[of.index];
+    return known.stamp.load(std::memory_order_seq_cst) == stamp_of(of.generation) &&
+           known.base.load(std::memory_order_acquire) == base;
   }
 
   /// The pid of the process with this owner number; 0 when it does not live.
@@ -297,6 +291,7 @@ class fabric {
     const auto give_back = [&](auto& table) {
       for (auto& each : table) {
         if (each.owner.load() != owner) continue;
+        each.ring.seal.store(0);
         each.generation.fetch_add(1);
         each.owner.store(0);
       }
@@ -361,7 +356,21 @@ class fabric {
     known_[arena].stamp.store(stamp_of(made.generation), std::memory_order_release);
   }
 
-  /// Unmaps as soon as nobody visits who could still use it.
+  [[gnu::cold, gnu::noinline]] std::byte* reach_anew(const arena_name& of,
+                                                     std::uint64_t needed) noexcept {
+    const auto [arena, generation] = of;
+    known_mapping& known = known_[arena];
+    const std::scoped_lock held{mapping_};
+    if (known.stamp.load() != stamp_of(generation)) {
+      retire(arena);
+      remember(arena, map_arena(arena, generation));
+    }
+    const bool fits = known.stamp.load() == stamp_of(generation) && needed <= known.length.load();
+    return fits ? known.base.load() : nullptr;
+  }
+
+  /// Unmaps as soon as no queue pair of this process is at work, which could still use it: either
+  /// it sees the stamp gone, or its lock is seen here.
   void retire(std::uint32_t arena) noexcept {
     if (known_[arena].base.load() != nullptr) {
       retired_.push_back(known(arena));
@@ -369,7 +378,10 @@ class fabric {
       known_[arena].base = nullptr;
       known_[arena].length = 0;
     }
-    if (visitors_.load(std::memory_order_seq_cst) != 0) return;
+    if (retired_.empty()) return;
+    for (std::uint32_t place = 0; place < queue_pair_limit; ++place) {
+      if (locks_[place].is_held()) return;
+    }
     for (const mapping& each : retired_) unmap(each);
     retired_.clear();
   }
@@ -380,7 +392,7 @@ class fabric {
   std::mutex mapping_;
   std::unique_ptr<known_mapping[]> known_{new known_mapping[arena_limit]};
   std::vector<mapping> retired_;
-  std::atomic<std::uint32_t> visitors_{0};
+  std::unique_ptr<work_lock[]> locks_{new work_lock[queue_pair_limit]};
   std::array<std::atomic<std::int64_t>, process_limit> seen_{};
   std::array<std::atomic<std::uint32_t>, process_limit> pids_{};  ///< as they were seen
 };

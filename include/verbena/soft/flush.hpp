@@ -4,13 +4,13 @@
 #include <atomic>
 #include <cstdint>
 
-#include <verbena/soft/arrival.hpp>
+#include <verbena/soft/complete.hpp>
 #include <verbena/soft/receive.hpp>
 #include <verbena/soft/wake.hpp>
 
 namespace verbena::soft {
 
-/// Takes back what is posted to receive on a queue pair that is in ERR or goes. Under its mutex.
+/// Takes back what is posted to receive on a queue pair that is in ERR or goes. Under its lock.
 class flush {
  public:
   flush(context& here, queue_pair& of) noexcept : here_{here}, pair_{of}, on_{*here.fabric} {}
@@ -26,13 +26,15 @@ class flush {
   /// Takes back everything posted to the queue pair's own receive queue; false where a peer that
   /// lives still holds one.
   bool drop_receives(bool complete_them) {
-    const fabric::visit guard{on_};
-    while (pair_.receives.entry != nullptr) {
-      taken_receive each;
-      take_receive(here_, *pair_.receives.entry, number(), 0, true, each);
-      if (each.turn == nullptr) break;
+    receive_queue& own = pair_.receives;
+    const ring_view ring{own.slots, own.mask, own.stride};
+    taken_receive& each = pair_.receive;
+    while (own.entry != nullptr) {
+      take_receive(here_, *own.entry, ring, number(), 0, true, each);
+      if (each.slot == nullptr) break;
       if (complete_them) tell_flushed(each.wr_id);
       each.finish();
+      move_taken(here_, *own.entry, ring, each);
     }
     receive_queue& from =
         pair_.shared_receives == nullptr ? pair_.receives : pair_.shared_receives->queue;
@@ -43,7 +45,12 @@ class flush {
   std::uint32_t number() const noexcept { return pair_.native.qp_base.qp_num; }
 
   void tell_flushed(std::uint64_t wr_id) {
-    tell_receive(here_, pair_.receive_completions->index, number(), wr_id, IBV_WC_WR_FLUSH_ERR, {});
+    completion what;
+    what.wr_id = wr_id;
+    what.status = IBV_WC_WR_FLUSH_ERR;
+    what.opcode = IBV_WC_RECV;
+    what.queue_pair = number();
+    complete_here(here_, *pair_.receive_completions, what);
   }
 
   /// Receives that a peer took for this queue pair before it died.

@@ -3,19 +3,19 @@
 
 #include <cstdint>
 
+#include <verbena/soft/complete.hpp>
 #include <verbena/soft/objects.hpp>
 #include <verbena/soft/sleep.hpp>
 
 /// Completions that a knob keeps back: they are there, and their queue's owner does not see them.
-/// All of it under the queue's mutex.
+/// All of it under the queue's lock.
 namespace verbena::soft {
 
 /// The position of the first completion that is not there yet.
 inline std::uint64_t first_missing(const completion_queue& queue) noexcept {
-  for (std::uint64_t at = queue.head;; ++at) {
-    const std::uint64_t turn = queue.ring[at & queue.mask].turn.load(std::memory_order_acquire);
-    if (position_of(turn) != at || what_of(turn) != full) return at;
-  }
+  std::uint64_t at = queue.head.load(std::memory_order_relaxed);
+  while (is_full(queue.ring[at & queue.mask], at)) ++at;
+  return at;
 }
 
 /// Completions before this position are given, if they are there. What is delayed is delayed
@@ -25,13 +25,13 @@ inline std::uint64_t end_of_given(context& here, completion_queue& queue) noexce
   const knobs& by = here.knobs;
   if (by.faults.load(std::memory_order_relaxed) == 0) return all;
   if (by.faulty_queue != 0 && by.faulty_queue != queue.ordinal) return all;
-  if (by.hold_completions != 0) return queue.head;
+  if (by.hold_completions != 0) return queue.head.load();
   if (by.delay_completions == 0) return all;
-  if (queue.delayed_to <= queue.head) {
+  if (queue.delayed_to <= queue.head.load()) {
     queue.delayed_to = first_missing(queue);
     queue.delayed_until = now_ns() + std::int64_t{by.delay_completions} * 1000;
   }
-  return now_ns() < queue.delayed_until ? queue.head : queue.delayed_to;
+  return now_ns() < queue.delayed_until ? queue.head.load() : queue.delayed_to;
 }
 
 /// Lets the queue's sleeper look again when what is kept back may have to be given.

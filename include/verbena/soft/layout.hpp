@@ -16,7 +16,7 @@
 namespace verbena::soft {
 
 inline constexpr std::uint64_t segment_magic = 0x736f6674'766265ULL;
-inline constexpr std::uint32_t segment_version = 3;
+inline constexpr std::uint32_t segment_version = 4;
 
 inline constexpr std::uint32_t process_limit = 64;
 inline constexpr std::uint32_t queue_pair_limit = 4096;
@@ -72,22 +72,41 @@ struct ring_place {
   std::atomic<std::uint64_t> seal;
 };
 
-/// One completion as it waits to be polled. `turn` tells whose the slot is: the position, the
-/// process that has claimed it, and what it is.
+/// The longest message that travels in its completion: the owner copies it when it polls, and one
+/// cache line is all that has to come from the sender.
+inline constexpr std::uint32_t carried_limit = 16;
+
+/// One completion as it waits to be polled: one cache line, which its owner only reads. `turn` is
+/// written last; the slot is full when that has the position the owner looks for. Who may write the
+/// slot is claimed elsewhere (see completion_claim): the owner, who looks here all the time, would
+/// otherwise fetch the line in between.
 struct alignas(64) completion_slot {
   std::atomic<std::uint64_t> turn;
   std::uint64_t wr_id;
-  std::uint32_t status;
-  std::uint32_t opcode;
-  std::uint32_t vendor_error;
+  /// Of a send: its position in the send queue. Of a receive: where the bytes carried belong.
+  std::uint64_t place;
+  std::uint32_t key;  ///< of that memory; of what failed: its cause
   std::uint32_t byte_length;
-  std::uint32_t immediate;  ///< network order, or the key invalidated
+  std::uint32_t immediate;  ///< network order
   std::uint32_t queue_pair;
   std::uint32_t source_queue_pair;
-  std::uint32_t flags;
-  std::uint64_t position;  ///< of the request in its send queue, times 2; plus 1 if it is of one
-  std::uint32_t solicited;
+  std::uint8_t status;
+  std::uint8_t opcode;
+  std::uint8_t flags;
+  std::uint8_t marks;  ///< see completion_mark
+  std::array<std::uint64_t, carried_limit / 8> bytes;
 };
+
+enum completion_mark : std::uint8_t {
+  is_solicited = 1,
+  is_of_send = 2,
+  carries_bytes = 4,
+};
+
+/// Who writes a slot, or has written it last: a turn word. The claims of a ring follow its slots.
+using completion_claim = std::atomic<std::uint64_t>;
+inline constexpr std::uint32_t completion_stride =
+    sizeof(completion_slot) + sizeof(completion_claim);
 
 /// What a completion queue's armed word says: one event for one arming, whoever fires it.
 enum arming : std::uint32_t {
@@ -113,16 +132,19 @@ constexpr std::uint64_t position_of(std::uint64_t word) noexcept { return word >
 constexpr std::uint32_t claimer_of(std::uint64_t word) noexcept { return (word >> 2) & 0x3fff; }
 constexpr turn what_of(std::uint64_t word) noexcept { return static_cast<turn>(word & 3); }
 
-/// The shared part of a completion queue.
+/// The shared part of a completion queue. A cache line for what does not change, one for what
+/// seldom does, and one for each side.
 struct alignas(64) completion_queue_entry {
   std::atomic<std::uint32_t> owner;
   std::atomic<std::uint32_t> generation;
   ring_place ring;
   std::atomic<std::uint32_t> limit;  ///< completions it holds before it overruns
-  std::atomic<std::uint32_t> armed;  ///< see arming
+  std::atomic<std::uint32_t> wake;   ///< number of the owner's wake-up address; 0: never sleeps
+  alignas(64) std::atomic<std::uint32_t> armed;  ///< see arming
   std::atomic<std::uint32_t> failed;
-  std::atomic<std::uint32_t> wake;              ///< number of the owner's wake-up address
-  alignas(64) std::atomic<std::uint64_t> tail;  ///< written by those who complete
+  std::atomic<std::uint32_t> look;  ///< set by a peer: something has happened to a queue pair here
+  alignas(64) std::atomic<std::uint64_t> tail;  ///< all before it have been claimed
+  std::atomic<std::uint64_t> head_seen;         ///< as those who complete last looked
   alignas(64) std::atomic<std::uint64_t> head;  ///< written by the owner
 };
 
@@ -142,6 +164,14 @@ struct receive_slot {
   std::atomic<std::uint64_t> told;        ///< where its completion is; see make_told
 };
 
+/// Whole cache lines, so that one side can post a slot while the other takes the next.
+inline constexpr std::uint32_t receive_stride_limit = 4096;
+constexpr std::uint64_t receive_stride(std::uint32_t pieces) noexcept {
+  constexpr std::uint64_t line = 64;
+  return (sizeof(receive_slot) + std::uint64_t{pieces} * sizeof(shared_piece) + line - 1) / line *
+         line;
+}
+
 /// Completion queue 16 bits | place in it, plus 1. 0 for nowhere.
 constexpr std::uint64_t make_told(std::uint32_t queue, std::uint64_t place) noexcept {
   return std::uint64_t{queue} << 48 | (place + 1);
@@ -157,7 +187,7 @@ struct alignas(64) receive_queue_entry {
   std::atomic<std::uint32_t> reached;  ///< the limit has been, and the owner not told yet
   std::atomic<std::int64_t> searched;  ///< when somebody last looked for what the dead hold
   alignas(64) std::atomic<std::uint64_t> posted;
-  alignas(64) std::atomic<std::uint64_t> taken;
+  alignas(64) std::atomic<std::uint64_t> taken;  ///< all before it have been
 };
 
 /// The shared part of a queue pair: what the peer must know to do its work.
@@ -175,15 +205,18 @@ struct alignas(64) queue_pair_entry {
   std::atomic<std::uint32_t> rnr_timer;
   std::atomic<std::uint32_t> reads_answered;
   std::atomic<std::uint32_t> mtu;
-  std::atomic<std::uint32_t> visiting;  ///< the process whose memory its owner is touching now
   std::atomic<std::uint32_t> trouble;  ///< set by the peer: an ibv_event_type for the owner, 0 none
+  /// 1 while its owner may be touching the memory of its peer's process (of a datagram queue pair:
+  /// of any). Written all the time, hence not beside what others read.
+  alignas(64) std::atomic<std::uint32_t> visiting;
 };
 
 struct segment {
   std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t size;
-  std::atomic<std::uint32_t> next_generation;
+  std::uint64_t pid_namespace;  ///< which the process numbers are of; its inode, 0 unknown
+  std::atomic<std::uint32_t> next_generation;  ///< of queue-pair numbers; begins anywhere
   std::array<std::atomic<std::uint32_t>, process_limit> places_taken;  ///< how often, each
   std::array<process_entry, process_limit> processes;
   std::array<arena_entry, arena_limit> arenas;
@@ -194,5 +227,6 @@ struct segment {
 };
 
 static_assert(sizeof(completion_slot) == 64);
+static_assert(offsetof(queue_pair_entry, visiting) == 64);
 
 }  // namespace verbena::soft

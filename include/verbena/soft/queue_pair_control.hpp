@@ -18,8 +18,7 @@ inline result<void> open_receive_queue(context& here, receive_queue& into, std::
   receive_queue_entry* entry = here.fabric->claim(here.fabric->shared().receive_queues);
   if (entry == nullptr) return here.fabric->full("receive queues", receive_queue_limit);
   const std::uint32_t slots = std::bit_ceil(std::max(depth, 1U));
-  into.stride = static_cast<std::uint32_t>(sizeof(receive_slot) +
-                                           std::max(pieces, 1U) * sizeof(shared_piece));
+  into.stride = static_cast<std::uint32_t>(receive_stride(std::max(pieces, 1U)));
   auto memory = here.fabric->allocate(std::size_t{slots} * into.stride);
   if (!memory) {
     entry->owner = 0;
@@ -97,6 +96,7 @@ inline ibv_qp* create_qp(ibv_pd* in, ibv_qp_init_attr* asked) {
   }
   made->entry = entry;
   made->index = static_cast<std::uint32_t>(entry - here.fabric->shared().queue_pairs.data());
+  made->work = &here.fabric->work_on(made->index);
   // Place in the low bits, generation above; never 0 or 1, which are special on a real fabric.
   const std::uint32_t generation =
       here.knobs.reuse_numbers != 0 ? 1
@@ -105,7 +105,11 @@ inline ibv_qp* create_qp(ibv_pd* in, ibv_qp_init_attr* asked) {
   made->type = asked->qp_type;
   made->signal_all = asked->sq_sig_all != 0;
   made->granted = asked->cap;
-  made->requests.resize(std::max(asked->cap.max_send_wr, 1U));
+  const std::size_t depth = std::max(asked->cap.max_send_wr, 1U);
+  made->requests.resize(depth);
+  made->piece_store.resize(depth * asked->cap.max_send_sge);
+  made->inline_store.resize(depth * asked->cap.max_inline_data);
+  made->local.resize(asked->cap.max_send_sge + std::size_t{1});  // and a GRH
   made->send_queue = &completion_queue::of(asked->send_cq);
   made->receive_completions = &completion_queue::of(asked->recv_cq);
   entry->type = asked->qp_type;
@@ -147,7 +151,7 @@ inline int move_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
   queue_pair& of = queue_pair::of(native);
   context& here = context::of(native->context);
   {
-    const std::scoped_lock held{of.mutex};
+    const std::scoped_lock held{of};
     const auto from = state_of(*of.entry);
     const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? with->qp_state : from;
     if ((mask & IBV_QP_CUR_STATE) != 0 && with->cur_qp_state != from) return EINVAL;
@@ -227,7 +231,7 @@ inline int modify_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
 
 inline int query_qp(ibv_qp* native, ibv_qp_attr* into, int, ibv_qp_init_attr* made) {
   queue_pair& of = queue_pair::of(native);
-  const std::scoped_lock held{of.mutex};
+  const std::scoped_lock held{of};
   *into = of.attributes;
   into->qp_state = into->cur_qp_state = state_of(*of.entry);
   into->cap = of.granted;

@@ -10,11 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <optional>
-#include <vector>
+#include <span>
 
-#include <verbena/soft/arrival.hpp>
-#include <verbena/soft/complete.hpp>
+#include <verbena/soft/deliver.hpp>
 #include <verbena/soft/flush.hpp>
 #include <verbena/soft/memory.hpp>
 #include <verbena/soft/receive.hpp>
@@ -22,68 +20,140 @@
 #include <verbena/verbs/timers.hpp>
 
 /// Carrying out send requests: the side that posts, polls or waits does the work of both ends.
-/// Everything here runs under the queue pair's mutex.
+/// Everything here runs under the queue pair's lock.
 namespace verbena::soft {
 
-/// How carrying out a request ended.
-struct outcome {
-  enum kind { done, retry, not_ready } what = done;
-  ibv_wc_status status = IBV_WC_SUCCESS;
-  std::uint32_t bytes = 0;
-  cause why = cause::unsaid;
-};
+/// The queue pair that `of` is connected to, if it is of this device. It is not destroyed as long
+/// as the lock of `of` is held.
+inline queue_pair* peer_here(const context& here, const queue_pair& of) noexcept {
+  if (of.type == IBV_QPT_UD) return nullptr;
+  const std::uint32_t number = of.attributes.dest_qp_num;
+  const queue_pair_entry& entry = here.fabric->shared().queue_pairs[number % queue_pair_limit];
+  queue_pair* const found = here.queue_pairs[number % queue_pair_limit].load();
+  const bool is_it =
+      found != nullptr && found->native.qp_base.qp_num == number && entry.number.load() == number;
+  return is_it ? found : nullptr;
+}
+
+/// Whether something is posted to receive on a queue pair of this process.
+inline bool has_receive(const queue_pair& of) noexcept {
+  const receive_queue& in = of.shared_receives == nullptr ? of.receives : of.shared_receives->queue;
+  return look_for_receive(*in.entry, {in.slots, in.mask, in.stride}) == taking::got;
+}
 
 class requester {
  public:
   requester(context& here, queue_pair& of) noexcept : here_{here}, pair_{of}, on_{*here.fabric} {}
 
+  /// Takes a new request in. It is carried out at once, from where it stands, if nothing waits
+  /// before it; one that has to wait is kept. Then run().
+  [[gnu::always_inline]] void take(const send_request& request) {
+    const bool is_next = pair_.started == pair_.posted++;
+    if (is_next && state() == IBV_QPS_RTS && attempt(request)) [[likely]]
+      return;
+    keep(request);
+  }
+
+  /// The same with the knob zero_length_2g: pieces of no length have 2^31 bytes.
+  [[gnu::cold, gnu::noinline]] void take_stretched(const send_request& request) {
+    ++pair_.posted;
+    keep(request);
+    if ((request.flags & IBV_SEND_INLINE) != 0) return;
+    const std::size_t first =
+        (pair_.posted - 1) % pair_.requests.size() * pair_.granted.max_send_sge;
+    for (ibv_sge& each : std::span{pair_.piece_store}.subspan(first, request.pieces.size())) {
+      if (each.length == 0) each.length = 1U << 31;
+    }
+  }
+
+  /// Takes a new request in for run().
+  void keep(const send_request& request) {
+    const std::size_t place = (pair_.posted - 1) % pair_.requests.size();
+    send_request& kept = pair_.requests[place];
+    kept = request;
+    ibv_sge* const pieces = pair_.piece_store.data() + place * pair_.granted.max_send_sge;
+    kept.pieces = {pieces, request.pieces.size()};
+    if ((request.flags & IBV_SEND_INLINE) == 0) {
+      std::copy(request.pieces.begin(), request.pieces.end(), pieces);
+      return;
+    }
+    std::byte* into = pair_.inline_store.data() + place * pair_.granted.max_inline_data;
+    for (std::size_t i = 0; i < request.pieces.size(); ++i) {
+      const ibv_sge& each = request.pieces[i];
+      pieces[i] = {reinterpret_cast<std::uintptr_t>(into), each.length, 0};
+      if (each.length != 0)
+        std::memcpy(into, reinterpret_cast<const std::byte*>(each.addr), each.length);
+      into += each.length;
+    }
+  }
+
   /// Carries out what can be; what has to wait is looked at again when something polls or sleeps.
   void run() {
     while (pair_.started != pair_.posted) {
-      send_request& request = pair_.requests[pair_.started % pair_.requests.size()];
-      const ibv_qp_state state = state_of(*pair_.entry);
-      if (state == IBV_QPS_ERR || state == IBV_QPS_SQE) {
+      const send_request& request = pair_.requests[pair_.started % pair_.requests.size()];
+      const ibv_qp_state now = state();
+      if (now == IBV_QPS_ERR || now == IBV_QPS_SQE) {
         finish(request, {outcome::done, IBV_WC_WR_FLUSH_ERR, 0});
         continue;
       }
-      if (state != IBV_QPS_RTS) break;
-      if (pair_.again_at != 0 && now_ns() < pair_.again_at) return wait(true);
-      pair_.again_at = 0;
-      const outcome ended = carry_out(request);
-      if (ended.what == outcome::done) {
-        pair_.tries = 0;
-        pair_.not_ready_tries = 0;
-        finish(request, ended);
-      } else if (!try_later(ended.what == outcome::not_ready)) {
-        finish(request,
-               {outcome::done,
-                ended.what == outcome::not_ready ? IBV_WC_RNR_RETRY_EXC_ERR : IBV_WC_RETRY_EXC_ERR,
-                0});
-      }
+      if (now != IBV_QPS_RTS) break;
+      if (pair_.again_at != 0 && now_ns() < pair_.again_at && !has_just_come()) return wait(true);
+      (void)attempt(request);
     }
     wait(false);
     flush{here_, pair_}.receives();
   }
 
  private:
-  struct piece {
-    std::byte* data;
-    std::size_t length;
-  };
+  ibv_qp_state state() const noexcept { return state_of(*pair_.entry); }
+
+  /// Whether the request has come to an end, good or bad. If not, it is tried at again_at.
+  [[gnu::noinline]] bool attempt(const send_request& request) {
+    pair_.again_at = 0;
+    const outcome ended = carry_out(request);
+    if (ended.what == outcome::done) [[likely]] {
+      pair_.tries = 0;
+      pair_.not_ready_tries = 0;
+      finish(request, ended);
+      return true;
+    }
+    const bool not_ready = ended.what == outcome::not_ready;
+    if (try_later(not_ready)) return false;
+    finish(request,
+           {outcome::done, not_ready ? IBV_WC_RNR_RETRY_EXC_ERR : IBV_WC_RETRY_EXC_ERR, 0});
+    return true;
+  }
+
+  /// Whether the receive that is waited for has been posted while nobody knew that it is.
+  bool has_just_come() noexcept {
+    if (!pair_.lacks_receive || pair_.waits) return false;
+    count_waiting(true);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // as is in req_notify_cq()
+    const queue_pair* const peer = peer_here(here_, pair_);
+    return peer != nullptr && has_receive(*peer);
+  }
+
   void wait(bool waits) noexcept {
     if (waits && pair_.send_queue->native.channel != nullptr)
       set_timer(channel::of(pair_.send_queue->native.channel), pair_.again_at);
+    count_waiting(waits);
+  }
+  void count_waiting(bool waits) noexcept {
     if (pair_.waits == waits) return;
     pair_.waits = waits;
     pair_.send_queue->blocked.fetch_add(waits ? 1U : ~0U);
   }
 
-  bool try_later(bool not_ready) {
+  [[gnu::cold, gnu::noinline]] bool try_later(bool not_ready) {
+    pair_.lacks_receive = not_ready;
     if (pair_.type != IBV_QPT_RC) return false;
     if (not_ready) {
       if (pair_.attributes.rnr_retry != 7 && pair_.not_ready_tries++ >= pair_.attributes.rnr_retry)
         return false;
-      pair_.again_at = now_ns() + verbs::rnr_delay(not_ready_code_).count();
+      const queue_pair_entry& peer =
+          on_.shared().queue_pairs[pair_.attributes.dest_qp_num % queue_pair_limit];
+      pair_.again_at =
+          now_ns() + verbs::rnr_delay(peer.rnr_timer.load(std::memory_order_relaxed)).count();
       return true;
     }
     if (pair_.attributes.timeout == 0) {  // no limit: ask now and then
@@ -95,7 +165,7 @@ class requester {
     return true;
   }
 
-  void finish(send_request& request, outcome ended) {
+  void finish(const send_request& request, const outcome& ended) {
     const bool failed = ended.status != IBV_WC_SUCCESS;
     const std::uint64_t position = pair_.started++;
     pair_.again_at = 0;
@@ -109,10 +179,10 @@ class requester {
       what.opcode = reported(request.opcode);
       what.byte_length = ended.bytes;
       what.queue_pair = pair_.native.qp_base.qp_num;
-      what.position = position;
+      what.place = position;
       what.why = ended.why;
       what.sending = true;
-      complete(here_, pair_.send_queue->index, what);
+      complete_here(here_, *pair_.send_queue, what);
     }
   }
 
@@ -127,47 +197,30 @@ class requester {
     }
   }
 
-  /// Marks this queue pair as touching the memory of `owner`, so that deregistration there waits.
-  class visiting {
-   public:
-    visiting(queue_pair& of, std::uint32_t owner) noexcept : of_{of} {
-      of_.entry->visiting.store(owner, std::memory_order_seq_cst);
-    }
-    ~visiting() { of_.entry->visiting.store(0, std::memory_order_release); }
-    visiting(const visiting&) = delete;
-    visiting& operator=(const visiting&) = delete;
-
-   private:
-    queue_pair& of_;
-  };
-
   /// The local memory of a request; false where a key or a range is wrong.
-  bool gather(const send_request& request, std::uint32_t need) {
-    local_.clear();
-    if ((request.flags & IBV_SEND_INLINE) != 0) {
-      local_.push_back({const_cast<std::byte*>(request.inlined.data()), request.inlined.size()});
-      return true;
-    }
+  [[gnu::always_inline]] bool gather(const send_request& request, std::uint32_t need) noexcept {
+    const bool inlined = (request.flags & IBV_SEND_INLINE) != 0;
+    length_ = 0;
+    local_pieces_ = 0;
     for (const ibv_sge& each : request.pieces) {
-      const auto region = find(here_.regions.get(), each.lkey, false);
-      if (!region || region->domain != domain_number() || !region->holds(each.addr, each.length) ||
-          (region->access & need) != need) {
-        return false;
+      if (!inlined) {
+        const region_view region = find_own(here_, each.lkey, false);
+        if (!region.permits(domain_number(), each.addr, each.length, need)) return false;
       }
-      local_.push_back({reinterpret_cast<std::byte*>(each.addr), each.length});
+      pair_.local[local_pieces_++] = {reinterpret_cast<std::byte*>(each.addr), each.length};
+      length_ += each.length;
     }
     return true;
+  }
+  std::span<const local_piece> local() const noexcept {
+    return std::span{pair_.local}.first(local_pieces_);
   }
   std::uint32_t domain_number() const noexcept {
     return pair_.entry->domain.load(std::memory_order_relaxed);
   }
-  std::uint64_t length() const noexcept {
-    std::uint64_t sum = 0;
-    for (const piece& each : local_) sum += each.length;
-    return sum;
-  }
-
-  /// The queue pair of a number if it can receive from here; null where nothing answers.
+  /// The queue pair of a number if it can receive from here; null where nothing answers. Whether
+  /// its process lives is asked afterwards: that takes time, and what reaches a dead one does no
+  /// harm.
   queue_pair_entry* answering(std::uint32_t number) {
     if (here_.knobs.partitioned != 0) return nullptr;
     queue_pair_entry& entry = on_.shared().queue_pairs[number % queue_pair_limit];
@@ -181,7 +234,7 @@ class requester {
     if (pair_.type != IBV_QPT_UD &&
         entry.peer.load(std::memory_order_relaxed) != pair_.native.qp_base.qp_num)
       return nullptr;
-    return on_.alive(entry.owner.load(std::memory_order_relaxed)) ? &entry : nullptr;
+    return &entry;
   }
 
   /// Whether an address is of this fabric: one of its GIDs.
@@ -194,12 +247,13 @@ class requester {
   }
 
   bool lost_on_the_way() noexcept {
-    if (here_.knobs.faults.load(std::memory_order_relaxed) == 0) return false;
+    if (here_.knobs.faults.load(std::memory_order_relaxed) == 0) [[likely]]
+      return false;
     if (here_.knobs.kill_at_message.is_nth()) ::kill(::getpid(), SIGKILL);
     return here_.knobs.drop_message.is_nth();
   }
 
-  outcome carry_out(const send_request& request) {
+  [[gnu::always_inline]] outcome carry_out(const send_request& request) {
     const bool fills = request.opcode == IBV_WR_RDMA_READ ||
                        request.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
                        request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
@@ -210,7 +264,7 @@ class requester {
                                    : std::uint32_t{IBV_ACCESS_LOCAL_WRITE};
     if (!gather(request, need)) return {outcome::done, IBV_WC_LOC_PROT_ERR, 0};
     const bool datagram = pair_.type == IBV_QPT_UD;
-    if (length() > (datagram ? 128ULL << here_.knobs.mtu.load() : here_.knobs.max_message.load())) {
+    if (length_ > (datagram ? 128ULL << here_.knobs.mtu.load() : here_.knobs.max_message.load())) {
       return {outcome::done, IBV_WC_LOC_LEN_ERR, 0};
     }
     const bool reliable = pair_.type == IBV_QPT_RC;
@@ -221,252 +275,130 @@ class requester {
         answering(datagram ? request.remote_number : pair_.attributes.dest_qp_num);
     if (peer == nullptr) return silence;
     const std::uint32_t owner = peer->owner.load();
-    const visiting mark{pair_, owner};
-    const fabric::visit guard{on_};
+    const outcome ended = reach(request, {here_, pair_, *peer, owner, local(), length_});
+    // A millisecond late is early enough for what went well; what did not may be its death.
+    const bool went_well = ended.what == outcome::done && ended.status == IBV_WC_SUCCESS;
+    const bool lives = went_well ? on_.alive(owner) : on_.alive_now(owner);
+    return lives ? ended : silence;
+  }
+
+  [[gnu::always_inline]] outcome reach(const send_request& request, const errand& on) {
     switch (request.opcode) {
       case IBV_WR_SEND:
-      case IBV_WR_SEND_WITH_IMM: return send(request, *peer, owner);
+      case IBV_WR_SEND_WITH_IMM: return send(request, on);
       case IBV_WR_RDMA_WRITE:
-      case IBV_WR_RDMA_WRITE_WITH_IMM: return write(request, *peer, owner);
-      case IBV_WR_RDMA_READ: return read(request, *peer, owner);
-      default: return atomic(request, *peer, owner);
+      case IBV_WR_RDMA_WRITE_WITH_IMM: return write(request, on);
+      case IBV_WR_RDMA_READ: return read(request, on);
+      default: return atomic(request, on);
     }
   }
 
-  /// The peer's queue pair fails with this one; unreliable ones drop what they can not take.
-  outcome refused(queue_pair_entry& peer, ibv_wc_status status) {
-    if (pair_.type != IBV_QPT_RC) return {};
-    std::uint32_t state = peer.state.load();
-    while ((state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD) &&
-           !peer.state.compare_exchange_weak(state, IBV_QPS_ERR)) {
-    }
-    peer.trouble.store(status == IBV_WC_REM_ACCESS_ERR ? IBV_EVENT_QP_ACCESS_ERR + 1U
-                                                       : IBV_EVENT_QP_REQ_ERR + 1U);
-    wake(here_, peer.owner.load(), async_number);
-    const std::uint32_t queue = peer.completion_queue.load();
-    if (queue < completion_queue_limit) {
-      completion_queue_entry& entry = on_.shared().completion_queues[queue];
-      fire(here_, entry, true);
-    }
-    return {outcome::done, status, 0};
-  }
-
-  outcome reach_failed(reached how) const noexcept {
-    if (how == reached::gone)
-      return pair_.type == IBV_QPT_RC ? outcome{outcome::retry, IBV_WC_SUCCESS, 0} : outcome{};
-    return {outcome::done, IBV_WC_REM_OP_ERR, 0, cause::memory_forbidden};
-  }
-
-  outcome send(const send_request& request, queue_pair_entry& peer, std::uint32_t owner) {
+  [[gnu::always_inline]] outcome send(const send_request& request, const errand& on) {
     const bool datagram = pair_.type == IBV_QPT_UD;
-    if (datagram && peer.qkey.load() != qkey_of(request)) return {};
-    arrival what;
-    what.bytes = static_cast<std::uint32_t>(length());
+    if (datagram && on.to.qkey.load() != qkey_of(request)) return {};
+    completion what;
+    what.opcode = IBV_WC_RECV;
+    what.byte_length = static_cast<std::uint32_t>(length_);
     if (request.opcode == IBV_WR_SEND_WITH_IMM) {
       what.flags = IBV_WC_WITH_IMM;
       what.immediate = request.immediate;
     }
     what.solicited = (request.flags & IBV_SEND_SOLICITED) != 0;
     if (datagram) {
-      what.bytes += grh_bytes;
+      what.byte_length += grh_bytes;
       what.flags |= IBV_WC_GRH;
       what.source = pair_.native.qp_base.qp_num;
     }
-    return deliver(peer, owner, what, what.bytes, datagram);
+    return deliver(on, what);
   }
 
   std::uint32_t qkey_of(const send_request& request) const noexcept {
     return (request.remote_qkey & 0x8000'0000U) != 0 ? pair_.attributes.qkey : request.remote_qkey;
   }
 
-  /// Takes a receive of the peer's, fills it with the local memory, completes it.
-  outcome deliver(queue_pair_entry& peer, std::uint32_t owner, const arrival& what,
-                  std::uint64_t needed, bool with_grh) {
-    const bool reliable = pair_.type == IBV_QPT_RC;
-    const std::uint32_t index = peer.receive_queue.load();
-    if (index >= receive_queue_limit) return reach_failed(reached::gone);
-    const bool carries = what.opcode == IBV_WC_RECV;
-    switch (take_receive(here_, on_.shared().receive_queues[index], peer.number.load(),
-                         carries ? needed : 0, reliable, receive_)) {
-      case taking::gone: return reach_failed(reached::gone);
-      case taking::empty:
-        if (!reliable) return {};
-        not_ready_code_ = peer.rnr_timer.load();
-        return {outcome::not_ready, IBV_WC_SUCCESS, 0};
-      case taking::too_short:
-        if (!reliable) return {};
-        tell_receive(here_, peer.completion_queue.load(), peer.number.load(), receive_.wr_id,
-                     IBV_WC_LOC_LEN_ERR, {}, receive_.told);
-        receive_.finish();
-        return refused(peer, IBV_WC_REM_INV_REQ_ERR);
-      case taking::got: break;
-    }
-    if (carries) {
-      bool gone = false;
-      const ibv_wc_status status = scatter(peer, owner, with_grh, gone);
-      if (gone) return reach_failed(reached::gone);
-      if (status != IBV_WC_SUCCESS) {
-        arrival failed;
-        failed.why = why_;
-        tell_receive(here_, peer.completion_queue.load(), peer.number.load(), receive_.wr_id,
-                     status, failed, receive_.told);
-        receive_.finish();
-        if (!reliable) return {};
-        outcome ended = refused(peer, IBV_WC_REM_OP_ERR);
-        ended.why = why_;
-        return ended;
-      }
-    }
-    // Whoever dies here leaves a receive that says whether it has been told of.
-    tell_receive(here_, peer.completion_queue.load(), peer.number.load(), receive_.wr_id,
-                 IBV_WC_SUCCESS, what, receive_.told);
-    receive_.finish();
-    return {};
+  /// The remote region of a request, if it permits that.
+  [[gnu::always_inline]] static region_view target(const send_request& request, const errand& on,
+                                                   std::uint64_t bytes,
+                                                   std::uint32_t need) noexcept {
+    const region_view found = find_of(on.here, on.owner, request.remote_key, true, on.from.target);
+    const bool may = found.permits(on.to.domain.load(), request.remote_address, bytes, need);
+    return may ? found : region_view{};
   }
 
-  ibv_wc_status scatter(queue_pair_entry& peer, std::uint32_t owner, bool with_grh, bool& gone) {
-    std::array<std::byte, grh_bytes> grh{};
-    std::size_t source = 0;
-    std::size_t at = 0;
-    if (with_grh) {
-      make_grh(grh, here_.knobs.undefined_grh != 0);
-      local_.insert(local_.begin(), {grh.data(), grh.size()});
-    }
-    ibv_wc_status status = IBV_WC_SUCCESS;
-    why_ = cause::unsaid;
-    for (const shared_piece& into : receive_.pieces) {
-      std::uint64_t filled = 0;
-      if (source == local_.size() || status != IBV_WC_SUCCESS) break;
-      const auto region = find_of(here_, owner, into.key, false);
-      if (!region || region->domain != peer.domain.load() ||
-          !region->holds(into.address, into.length) ||
-          (region->access & IBV_ACCESS_LOCAL_WRITE) == 0) {
-        status = IBV_WC_LOC_PROT_ERR;
-        break;
-      }
-      while (filled < into.length && source < local_.size()) {
-        const std::size_t part =
-            std::min<std::size_t>(into.length - filled, local_[source].length - at);
-        const reached how = part == 0 ? reached::yes
-                                      : transfer(here_, *region, into.address + filled,
-                                                 local_[source].data + at, part, true);
-        if (how != reached::yes) {
-          why_ = how == reached::forbidden ? cause::memory_forbidden : cause::unsaid;
-          gone = how == reached::gone && !on_.alive_now(owner);
-          status = IBV_WC_LOC_PROT_ERR;
-          break;
-        }
-        filled += part;
-        at += part;
-        if (at == local_[source].length) {
-          ++source;
-          at = 0;
-        }
-      }
-    }
-    if (with_grh) local_.erase(local_.begin());
-    return status;
-  }
-
-  static constexpr std::uint32_t grh_bytes = 40;
-
-  /// RoCE v2 over IPv4: the IP header stands in the second half, the first is undefined.
-  static void make_grh(std::array<std::byte, grh_bytes>& into, bool garbage) noexcept {
-    into.fill(garbage ? std::byte{0xa5} : std::byte{0});
-    constexpr std::array<std::uint8_t, 20> header{0x45, 0, 0,   0, 0, 0, 0x40, 0, 64, 17,
-                                                  0,    0, 127, 0, 0, 1, 127,  0, 0,  1};
-    for (std::size_t i = 0; i < header.size(); ++i) into[20 + i] = std::byte{header[i]};
-  }
-
-  /// The remote region of a request, checked; nothing to check for no bytes.
-  std::optional<region_view> target(const send_request& request, queue_pair_entry& peer,
-                                    std::uint32_t owner, std::uint64_t bytes, std::uint32_t need) {
-    const auto region = find_of(here_, owner, request.remote_key, true);
-    if (!region || region->domain != peer.domain.load() ||
-        !region->holds(request.remote_address, bytes) || (region->access & need) != need) {
-      return {};
-    }
-    return region;
-  }
-
-  outcome move(const send_request& request, const region_view& region, bool outward) {
+  [[gnu::always_inline]] static outcome move(const send_request& request, const errand& on,
+                                             const region_view& region, bool outward) {
     std::uint64_t at = request.remote_address;
-    for (const piece& each : local_) {
+    for (const local_piece& each : on.local) {
       if (each.length == 0) continue;
-      if (const reached how = transfer(here_, region, at, each.data, each.length, outward);
-          how != reached::yes) {
-        return reach_failed(how);
+      if (const reached how = transfer(on.here, region, at, each.data, each.length, outward);
+          how != reached::yes) [[unlikely]] {
+        return on.failed_to_reach(how);
       }
       at += each.length;
     }
-    return {outcome::done, IBV_WC_SUCCESS, static_cast<std::uint32_t>(length())};
+    return {outcome::done, IBV_WC_SUCCESS, static_cast<std::uint32_t>(on.length)};
   }
 
-  outcome write(const send_request& request, queue_pair_entry& peer, std::uint32_t owner) {
+  [[gnu::always_inline]] static outcome write(const send_request& request, const errand& on) {
     const bool notifies = request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-    if ((peer.access.load() & IBV_ACCESS_REMOTE_WRITE) == 0 && length() != 0)
-      return refused(peer, IBV_WC_REM_INV_REQ_ERR);
-    std::optional<region_view> region;
-    if (length() != 0) {
-      region = target(request, peer, owner, length(), IBV_ACCESS_REMOTE_WRITE);
-      if (!region) return refused(peer, IBV_WC_REM_ACCESS_ERR);
+    if (on.length != 0 && (on.to.access.load() & IBV_ACCESS_REMOTE_WRITE) == 0)
+      return on.refused(IBV_WC_REM_INV_REQ_ERR);
+    region_view region;
+    if (on.length != 0) {
+      region = target(request, on, on.length, IBV_ACCESS_REMOTE_WRITE);
+      if (!region) return on.refused(IBV_WC_REM_ACCESS_ERR);
     }
-    if (notifies && pair_.type == IBV_QPT_RC) {
+    if (notifies && on.is_reliable()) {
       // Nothing may be written before there is a receive to tell of it.
-      const std::uint32_t index = peer.receive_queue.load();
-      if (index >= receive_queue_limit) return reach_failed(reached::gone);
-      receive_queue_entry& queue = on_.shared().receive_queues[index];
-      if (queue.posted.load(std::memory_order_acquire) ==
-          queue.taken.load(std::memory_order_acquire)) {
-        not_ready_code_ = peer.rnr_timer.load();
-        return {outcome::not_ready, IBV_WC_SUCCESS, 0};
-      }
+      const std::uint32_t index = on.to.receive_queue.load();
+      if (index >= receive_queue_limit) return on.failed_to_reach(reached::gone);
+      const receive_queue_entry& queue = on.here.fabric->shared().receive_queues[index];
+      const taking found = look_for_receive(queue, ring_of_peer(on, queue));
+      if (found == taking::gone) return on.failed_to_reach(reached::gone);
+      if (found == taking::empty) return {outcome::not_ready, IBV_WC_SUCCESS, 0};
     }
     if (region) {
-      if (const outcome moved = move(request, *region, true);
-          moved.what != outcome::done || moved.status != IBV_WC_SUCCESS) {
-        return moved;
-      }
+      const outcome moved = move(request, on, region, true);
+      if (moved.what != outcome::done || moved.status != IBV_WC_SUCCESS) return moved;
     }
     if (!notifies) return {};
-    arrival what;
+    completion what;
     what.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
-    what.bytes = static_cast<std::uint32_t>(length());
+    what.byte_length = static_cast<std::uint32_t>(on.length);
     what.flags = IBV_WC_WITH_IMM;
     what.immediate = request.immediate;
     what.solicited = (request.flags & IBV_SEND_SOLICITED) != 0;
-    return deliver(peer, owner, what, 0, false);
+    return deliver(on, what);
   }
 
-  bool answers_reads(const queue_pair_entry& peer) const noexcept {
-    const std::uint32_t most = peer.reads_answered.load(std::memory_order_relaxed);
-    return most != 0 && (here_.knobs.strict_reads == 0 || pair_.attributes.max_rd_atomic <= most);
+  static bool answers_reads(const errand& on) noexcept {
+    const std::uint32_t most = on.to.reads_answered.load(std::memory_order_relaxed);
+    return most != 0 &&
+           (on.here.knobs.strict_reads == 0 || on.from.attributes.max_rd_atomic <= most);
   }
 
-  outcome read(const send_request& request, queue_pair_entry& peer, std::uint32_t owner) {
-    if ((peer.access.load() & IBV_ACCESS_REMOTE_READ) == 0 || !answers_reads(peer)) {
-      return refused(peer, IBV_WC_REM_INV_REQ_ERR);
-    }
-    if (length() == 0) return {};
-    const auto region = target(request, peer, owner, length(), IBV_ACCESS_REMOTE_READ);
-    if (!region) return refused(peer, IBV_WC_REM_ACCESS_ERR);
-    return move(request, *region, false);
+  [[gnu::noinline]] static outcome read(const send_request& request, const errand& on) {
+    if ((on.to.access.load() & IBV_ACCESS_REMOTE_READ) == 0 || !answers_reads(on))
+      return on.refused(IBV_WC_REM_INV_REQ_ERR);
+    if (on.length == 0) return {};
+    const region_view region = target(request, on, on.length, IBV_ACCESS_REMOTE_READ);
+    if (!region) return on.refused(IBV_WC_REM_ACCESS_ERR);
+    return move(request, on, region, false);
   }
 
-  outcome atomic(const send_request& request, queue_pair_entry& peer, std::uint32_t owner) {
-    if (local_.size() != 1 || local_[0].length < 8) return {outcome::done, IBV_WC_LOC_LEN_ERR, 0};
-    if ((peer.access.load() & IBV_ACCESS_REMOTE_ATOMIC) == 0 || !answers_reads(peer) ||
+  [[gnu::noinline]] static outcome atomic(const send_request& request, const errand& on) {
+    if (on.local.size() != 1 || on.length < 8) return {outcome::done, IBV_WC_LOC_LEN_ERR, 0};
+    if ((on.to.access.load() & IBV_ACCESS_REMOTE_ATOMIC) == 0 || !answers_reads(on) ||
         request.remote_address % 8 != 0) {
-      return refused(peer, IBV_WC_REM_INV_REQ_ERR);
+      return on.refused(IBV_WC_REM_INV_REQ_ERR);
     }
-    const auto region = target(request, peer, owner, 8, IBV_ACCESS_REMOTE_ATOMIC);
-    if (!region) return refused(peer, IBV_WC_REM_ACCESS_ERR);
-    std::byte* const mapped = map(here_, *region, request.remote_address, 8);
+    const region_view region = target(request, on, 8, IBV_ACCESS_REMOTE_ATOMIC);
+    if (!region) return on.refused(IBV_WC_REM_ACCESS_ERR);
+    std::byte* const mapped = map(on.here, region, request.remote_address, 8);
     if (mapped == nullptr) {
-      if (region->arena.index < arena_limit) return reach_failed(reached::gone);
-      outcome ended = refused(peer, IBV_WC_REM_OP_ERR);
-      ended.why = cause::atomic_not_shared;
-      return ended;
+      return region.arena.index < arena_limit
+                 ? on.failed_to_reach(reached::gone)
+                 : on.refused(IBV_WC_REM_OP_ERR, cause::atomic_not_shared);
     }
     std::atomic_ref<std::uint64_t> word{*reinterpret_cast<std::uint64_t*>(mapped)};
     std::uint64_t old = request.compare_add;
@@ -475,17 +407,15 @@ class requester {
     } else {
       word.compare_exchange_strong(old, request.swap);
     }
-    std::memcpy(local_[0].data, &old, 8);
+    std::memcpy(on.local[0].data, &old, 8);
     return {outcome::done, IBV_WC_SUCCESS, 8};
   }
 
   context& here_;
   queue_pair& pair_;
   fabric& on_;
-  std::vector<piece> local_;
-  taken_receive receive_;
-  std::uint32_t not_ready_code_ = 0;
-  cause why_ = cause::unsaid;  ///< of the last scatter that failed
+  std::uint64_t length_ = 0;
+  std::size_t local_pieces_ = 0;
 };
 
 }  // namespace verbena::soft

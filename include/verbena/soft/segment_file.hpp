@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -69,6 +70,8 @@ class segment_file {
         const int number = errno;
         struct stat found{};
         const bool is_there = ::lstat(path_.c_str(), &found) == 0;
+        if (number == EMFILE || number == ENFILE)
+          return system_failure(number, "cannot open the fabric " + path_);
         return is_there ? belongs_elsewhere(found, number)
                         : system_failure(number, "cannot make the fabric " + path_);
       }
@@ -92,7 +95,8 @@ class segment_file {
   }
 
   /// Maps it, made anew where there is nothing in it yet, or nobody is on it and it is of another
-  /// version. Under the lock. Errors: errc::mismatch, errc::capacity without room for it, errno.
+  /// version. Under the lock. Errors: errc::mismatch (also where those on it are of another PID
+  /// namespace), errc::capacity without room for it, errno.
   result<void> map() {
     struct stat found{};
     if (::fstat(file_, &found) != 0)
@@ -118,7 +122,13 @@ class segment_file {
                                         std::to_string(sizeof(segment)) + " bytes");
     }
     segment_ = static_cast<segment*>(base);
+    if (alone()) segment_->pid_namespace = pid_namespace();
+    if (segment_->pid_namespace != pid_namespace()) return other_namespace();
     if (!fits) {
+      // So that a number of another fabric, or of one before it, leads nowhere here.
+      std::uint32_t anywhere = 0;
+      (void)!::getrandom(&anywhere, sizeof anywhere, GRND_NONBLOCK);
+      segment_->next_generation = anywhere;
       segment_->version = segment_version;
       segment_->size = sizeof(segment);
       segment_->magic = segment_magic;
@@ -201,6 +211,20 @@ class segment_file {
                                 std::to_string(size) + " bytes; this one has version " +
                                 std::to_string(segment_version) + ", of " +
                                 std::to_string(sizeof(segment)) + " bytes"};
+  }
+
+  static std::uint64_t pid_namespace() noexcept {
+    struct stat found{};
+    return ::stat("/proc/self/ns/pid", &found) == 0 ? found.st_ino : 0;
+  }
+
+  error other_namespace() const {
+    return {errc::mismatch,
+            "the processes on the fabric " + path_ + " are of PID namespace " +
+                std::to_string(segment_->pid_namespace) + ", this one is of " +
+                std::to_string(pid_namespace()) +
+                ": in another container whether they live can not be told; use a fabric of another "
+                "name, or one PID namespace for all (docker run --pid=container:NAME)"};
   }
 
   result<void> make_anew() const {

@@ -376,3 +376,35 @@ TEST_CASE("soft: a failure without more to say has its errno alone", "[soft]") {
   CHECK(errno == EINVAL);
   CHECK_FALSE(here.calls.why(here.native).has_value());
 }
+
+TEST_CASE("soft: without a descriptor left that is what is said", "[soft]") {
+  const std::string name = fabric_name();
+  side on{name};
+  ibv_cq* const queue = on.calls.create_cq(on.native, 16, nullptr, nullptr, 0);
+  REQUIRE(queue != nullptr);
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  rlimit now = before;
+  now.rlim_cur = 3;  // those that are open stay so
+  ::setrlimit(RLIMIT_NOFILE, &now);
+  std::vector<int> numbers;
+  const auto note = [&](const void* made) { numbers.push_back(made == nullptr ? errno : 0); };
+  note(on.calls.create_cq(on.native, 16, nullptr, nullptr, 0));
+  note(on.calls.create_comp_channel(on.native));
+  ibv_qp_init_attr pair{};
+  pair.send_cq = pair.recv_cq = queue;
+  pair.cap = {4, 4, 1, 1, 0};
+  pair.qp_type = IBV_QPT_RC;
+  note(on.calls.create_qp(on.domain, &pair));
+  ibv_srq_init_attr shared{};
+  shared.attr = {4, 1, 0};
+  note(on.calls.create_srq(on.domain, &shared));
+  note(on.calls.allocate(on.native, 4096));
+  const auto again = verbena::verbs::open(name);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  CHECK(numbers == std::vector<int>(5, EMFILE));
+  REQUIRE(!again);
+  CHECK(again.error() == std::errc::too_many_files_open);
+  CHECK(!mentions(again.error(), "taken"));
+  on.calls.destroy_cq(queue);
+}

@@ -180,7 +180,7 @@ TEST_CASE("soft: where the system forbids the memory of other processes", "[soft
       switch (round) {
         case 0: (void)one.rdma(IBV_WR_RDMA_WRITE, 1, here.piece(0, 8), address, key); break;
         case 1: (void)one.rdma(IBV_WR_RDMA_READ, 1, here.piece(0, 8), address, key); break;
-        default: (void)one.send(1, {here.piece(0, 8)}); break;
+        default: (void)one.send(1, {here.piece(0, 24)}); break;  // more than a completion carries
       }
       const auto got = next(one.sends);
       parent.say(got ? std::uint64_t{got->status} : 99);
@@ -235,10 +235,11 @@ TEST_CASE("soft: a receiver that has just died is gone, not wrong", "[soft]") {
     end one{here};
     meet(receiver, one);
     receiver.hear();
-    REQUIRE(one.send(1, {here.piece(0, 8)}) == 0);
+    // Longer than what a completion carries, so that it is the memory that is not there.
+    REQUIRE(one.send(1, {here.piece(0, 24)}) == 0);
     REQUIRE(status_of(one.sends, 1) == IBV_WC_SUCCESS);
     receiver.end();
-    REQUIRE(one.send(2, {here.piece(0, 8)}) == 0);
+    REQUIRE(one.send(2, {here.piece(0, 24)}) == 0);
     CHECK(status_of(one.sends, 2) == IBV_WC_RETRY_EXC_ERR);
   }
 }

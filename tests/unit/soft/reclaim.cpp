@@ -12,8 +12,10 @@ soft::taking take(const side& on, std::uint32_t number, soft::taken_receive& int
   context& here = context::of(on.native);
   soft::segment& shared = here.fabric->shared();
   const soft::queue_pair_entry& pair = shared.queue_pairs[number % soft::queue_pair_limit];
-  const soft::fabric::visit guard{*here.fabric};
-  return soft::take_receive(here, shared.receive_queues[pair.receive_queue], number, 0, true, into);
+  soft::receive_queue_entry& queue = shared.receive_queues[pair.receive_queue];
+  const std::scoped_lock guard{here.fabric->work_on(0)};
+  const soft::ring_view ring = soft::look(*here.fabric, queue.ring, queue.owner);
+  return soft::take_receive(here, queue, ring, number, 0, true, into);
 }
 void take(const side& on, std::uint32_t number) {
   soft::taken_receive taken;
@@ -77,16 +79,16 @@ TEST_CASE("soft: a shared receive that a dead process had taken", "[soft]") {
     const auto number = static_cast<std::uint32_t>(parent.hear());
     const side on{fabric};
     context& by = context::of(on.native);
-    const soft::fabric::visit guard{*by.fabric};
     soft::taken_receive taken;
     if (take(on, number, taken) != soft::taking::got) ::_exit(3);
     soft::completion what;
     what.wr_id = taken.wr_id;
     what.opcode = IBV_WC_RECV;
     what.queue_pair = number;
-    what.told = taken.told;
+    what.told = &taken.slot->told;
     const auto& pairs = by.fabric->shared().queue_pairs;
-    soft::complete(by, pairs[number % soft::queue_pair_limit].completion_queue, what);
+    soft::queue_pair unused;
+    soft::complete_there(by, unused, pairs[number % soft::queue_pair_limit].completion_queue, what);
     parent.say(1);
     parent.hear();
   }};
@@ -166,10 +168,10 @@ TEST_CASE("soft: a completion that a process in the place of a dead one did not 
     const side on{fabric};
     soft::fabric& shared = *context::of(on.native).fabric;
     soft::completion_queue_entry& queue = shared.shared().completion_queues[index];
-    const soft::fabric::visit guard{shared};
-    auto* const ring =
-        reinterpret_cast<soft::completion_slot*>(soft::look(shared, queue.ring, queue.owner).base);
-    ring[0].turn = soft::make_turn(0, shared.me(), soft::claimed);
+    const std::scoped_lock guard{shared.work_on(0)};
+    const soft::ring_view ring = soft::look(shared, queue.ring, queue.owner);
+    auto* const slots = reinterpret_cast<soft::completion_slot*>(ring.base);
+    soft::claims_of(slots, ring.mask)[0] = soft::make_turn(0, shared.me(), soft::claimed);
     queue.tail = 1;
     parent.say(1);
     parent.hear();

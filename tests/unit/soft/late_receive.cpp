@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <poll.h>
+
+#include "side.hpp"
+
+using namespace soft_test;
+
+// A message that is posted before its receive waits at the sender; the receiver alone brings it.
+
+namespace {
+
+/// Two ends of one device, the first of which has sent to the second.
+struct sent {
+  explicit sent(const end_options& with = {}) : on{fabric_name()}, one{on, with}, other{on, with} {
+    one.connect(other.pair->qp_num);
+    other.connect(one.pair->qp_num);
+    on.word(0) = 42;
+    REQUIRE(one.send(1, {on.piece(0, 8)}) == 0);
+  }
+  side on;
+  end one;
+  end other;
+};
+
+}  // namespace
+
+TEST_CASE("soft: a receiver that polls gets what was sent before its receive", "[soft]") {
+  sent both;
+  std::this_thread::sleep_for(1ms);
+  REQUIRE(both.other.receive(2, {both.on.piece(64, 8)}) == 0);
+  CHECK(status_of(both.other.receives, 2) == IBV_WC_SUCCESS);
+  CHECK(both.on.word(64) == 42);
+  CHECK(status_of(both.one.sends, 1) == IBV_WC_SUCCESS);
+}
+
+TEST_CASE("soft: a receiver that sleeps gets what was sent before its receive", "[soft]") {
+  side on{fabric_name()};
+  ibv_comp_channel* const wakes = on.calls.create_comp_channel(on.native);
+  REQUIRE(wakes != nullptr);
+  {
+    end one{on};
+    end_options with;
+    with.channel = wakes;
+    end other{on, with};
+    one.connect(other.pair->qp_num);
+    other.connect(one.pair->qp_num);
+    REQUIRE(one.send(1, {on.piece(0, 8)}) == 0);
+    // Before its timer of 10 us is over, so that this does not bring it yet.
+    REQUIRE(other.receive(2, {on.piece(64, 8)}) == 0);
+    const auto until = clock::now() + 10s;
+    std::optional<ibv_wc> got;
+    while (!got && clock::now() < until) {
+      REQUIRE(ibv_req_notify_cq(other.receives, 0) == 0);
+      got = next(other.receives, 0ns);
+      if (got) break;
+      pollfd look{wakes->fd, POLLIN, 0};
+      REQUIRE(::poll(&look, 1, 5000) == 1);
+      ibv_cq* given = nullptr;
+      void* own = nullptr;
+      REQUIRE(on.calls.get_cq_event(wakes, &given, &own) == 0);
+      on.calls.ack_cq_events(given, 1);
+    }
+    REQUIRE(got.has_value());
+    CHECK(got->wr_id == 2);
+  }
+  on.calls.destroy_comp_channel(wakes);
+}
+
+TEST_CASE("soft: sender and receiver that look after one message at once bring it once", "[soft]") {
+  sent both;
+  std::atomic<bool> ended{false};
+  std::thread sender{[&] {
+    ibv_wc found{};
+    while (!ended) (void)ibv_poll_cq(both.one.sends, 1, &found);
+  }};
+  for (std::uint64_t id = 2; id < 2000; ++id) {
+    REQUIRE(both.other.receive(id, {both.on.piece(64, 8)}) == 0);
+    CHECK(status_of(both.other.receives, id) == IBV_WC_SUCCESS);
+    while (both.one.send(1, {both.on.piece(0, 8)}) != 0) std::this_thread::yield();
+  }
+  ended = true;
+  sender.join();
+}
