@@ -26,11 +26,16 @@ namespace verbena::chain {
 
 /// What a request needs of the device.
 template <class Request>
-inline constexpr feature needs =
-    has_immediate(Request::what)                                       ? feature::immediates
-    : is_atomic(Request::what)                                         ? feature::atomics
-    : Request::what == operation::receive && Request::piece_count == 0 ? feature::empty_receives
-                                                                       : feature::none;
+constexpr feature needs_of() noexcept {
+  constexpr operation what = Request::what;
+  if (has_immediate(what)) return feature::immediates;
+  if (is_atomic(what)) return feature::atomics;
+  if (what == operation::receive && Request::piece_count == 0) return feature::beyond_iwarp;
+  if (what == operation::read && has(Request::asked, option::fenced)) return feature::beyond_iwarp;
+  return feature::none;
+}
+template <class Request>
+inline constexpr feature needs = needs_of<Request>();
 
 /// Whether memory is registered in another domain.
 template <class Memory>

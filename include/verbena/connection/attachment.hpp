@@ -372,11 +372,12 @@ class attachment {
   }
 
   /// iWARP has no immediates (RFC 5040) and, like its drivers, no atomics; siw refuses receives
-  /// without memory. What says of itself that it has no atomics has none.
+  /// without memory, and fails at a read with a fence. What says of itself that it has no atomics
+  /// has none.
   template <class Transport>
   static feature lacking_features(const verbs::device& on) noexcept {
     feature found{};
-    if (on.is_iwarp()) found = feature::immediates | feature::atomics | feature::empty_receives;
+    if (on.is_iwarp()) found = feature::immediates | feature::atomics | feature::beyond_iwarp;
     if (on.attributes().atomic_cap == IBV_ATOMIC_NONE ||
         !Transport::carries(operation::fetch_and_add)) {
       found = found | feature::atomics;

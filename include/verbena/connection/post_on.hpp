@@ -16,7 +16,9 @@ inline std::string shortcomings(const queue_pair_state& state) {
   const std::string device = state.queue_pair->context->device->name;
   if (state.lacks(feature::immediates)) add(device + " has no immediate data");
   if (state.lacks(feature::atomics)) add(device + " has no atomics");
-  if (state.lacks(feature::empty_receives)) add(device + " has no receives without memory");
+  if (state.lacks(feature::beyond_iwarp)) {
+    add(device + " has no receives without memory and no fenced reads");
+  }
   if (state.read_pieces == 0) {
     add("no reads were agreed on: options::reads_asked here and reads_answered at the peer");
   }

@@ -16,7 +16,7 @@ enum class feature : std::uint8_t {
   none = 0,
   immediates = 1,
   atomics = 2,
-  empty_receives = 4,  ///< receives without memory
+  beyond_iwarp = 4,  ///< receives without memory, reads with a fence
 };
 constexpr feature operator|(feature left, feature right) noexcept {
   return static_cast<feature>(static_cast<unsigned>(left) | static_cast<unsigned>(right));

@@ -122,7 +122,7 @@ TEST_CASE("FC-41 a device without immediates refuses them before the provider is
 }
 
 TEST_CASE("FC-41 a device that receives into memory alone refuses receives without") {
-  workbench<> test{{.lacking = vb::feature::empty_receives}};
+  workbench<> test{{.lacking = vb::feature::beyond_iwarp}};
   CHECK(test.link.post(vb::receive()).error() == errc::not_supported);
   CHECK(test.adapter.count(call::post_recv) == 0);
   CHECK(test.link.post(vb::receive(test.memory)));

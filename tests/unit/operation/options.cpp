@@ -107,3 +107,13 @@ TEST_CASE("FC-06 a queue pair that takes nothing inline sends registered memory 
   CHECK(test.link.post(vb::send(vb::unregistered{std::uint64_t{1}})).error() ==
         errc::inline_too_long);
 }
+
+TEST_CASE("FC-41 a read with a fence is refused where the device fails at it") {
+  workbench<> test{{.lacking = vb::feature::beyond_iwarp}};
+  const auto peer = fabricated::peer_region();
+  CHECK(test.link.post(vb::read(test.memory.first(8), peer).fenced()).error() ==
+        errc::not_supported);
+  CHECK(test.adapter.count(call::post_send) == 0);
+  CHECK(test.link.post(vb::read(test.memory.first(8), peer),
+                       vb::write(test.memory.first(8), peer).fenced()));
+}

@@ -54,7 +54,7 @@ TEST_CASE("ends of different transports do not fit, and make no transition") {
   const auto refused = std::move(here).connect(described);
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error() == vb::errc::mismatch);
-  CHECK(adapter.count(call::modify_qp) == before + 1);  // to ERR, when it was destroyed
+  CHECK(adapter.count(call::modify_qp) == before + 1);  // to ERR, when it is closed
 }
 
 TEST_CASE("FC-41 iWARP has RC alone: others are refused before a queue pair is made") {
