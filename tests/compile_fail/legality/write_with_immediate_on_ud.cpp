@@ -13,5 +13,5 @@ using policies = vb::policies<vb::transport::ud>;
 vb::posted use(vb::queue_pair_state& state,
                const vb::buffer<std::uint64_t, vb::grants_of<vb::sink>>& memory,
                vb::remote_region<std::uint64_t, vb::rights::remote_write> region) {
-  return vb::chain::post<policies>(state, vb::write_with_immediate(7, memory, region));
+  return vb::chain::post<policies>(state, vb::write_with_immediate(memory, region, 7));
 }
