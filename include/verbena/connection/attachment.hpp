@@ -332,7 +332,7 @@ class attachment {
         (static_cast<unsigned>(lacking) & static_cast<unsigned>(feature::atomics)) == 0;
     const std::uint32_t positions =
         std::bit_ceil(has_results ? std::max(sends, receives) : receives);
-    memory_at_ = std::make_unique<std::byte*[]>(positions * (has_results ? 2 : 1));
+    memory_at_ = std::make_unique<std::byte*[]>(std::size_t{positions} * (has_results ? 2 : 1));
     state_->queue_pair = queue_pair_.native_handle();
     state_->memory_at = memory_at_.get();
     state_->memory_mask = static_cast<std::uint16_t>(positions - 1);

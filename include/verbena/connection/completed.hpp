@@ -82,7 +82,7 @@ class completed {
   std::uint64_t old_value() const noexcept
     requires(is_atomic(what))
   {
-    std::uint64_t value;
+    std::uint64_t value = 0;
     std::memcpy(&value, data_, sizeof value);
     return value;
   }

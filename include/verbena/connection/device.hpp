@@ -49,12 +49,12 @@ class basic_device {
   auto register_memory(Memory&& memory) const {
     static_assert(std::is_lvalue_reference_v<Memory> || std::ranges::view<Memory>,
                   "the memory would be gone at once: give it a name");
-    using T = std::remove_reference_t<std::ranges::range_reference_t<Memory>>;
+    using element = std::remove_reference_t<std::ranges::range_reference_t<Memory>>;
     static_assert(sizeof...(Roles) > 0,
                   "say what the memory is for: source, sink, remote_readable, "
                   "remote_writable or remote_atomic");
     return Errors::deliver(
-        registration<T, grants_of<Roles...>>::create(domain_, std::span<T>{memory}));
+        registration<element, grants_of<Roles...>>::create(domain_, std::span<element>{memory}));
   }
 
   std::string name() const { return domain_.device().name(); }

@@ -5,9 +5,9 @@
 namespace vb = verbena;
 
 #ifndef FIXED
-using link = vb::connection<>;
+using plain = vb::connection<>;
 #else
-using link = vb::connection<vb::setup::cm>;
+using plain = vb::connection<vb::setup::cm>;
 #endif
 
-void use(const vb::device& device) { (void)link::listener::open(device, {"192.0.2.1", 0}); }
+void use(const vb::device& device) { (void)plain::listener::open(device, {"192.0.2.1", 0}); }

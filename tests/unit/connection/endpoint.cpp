@@ -468,9 +468,9 @@ TEST_CASE("FC-19 what is described is there and of the endpoint's own domain") {
 TEST_CASE("FC-22 an endpoint on what was moved from is refused, or on another device's queue") {
   host on;
   on.up();
-  vb::completion_queue<> queue{on.domain->device()};
-  const auto moved = std::move(queue);
-  const auto refused = endpoint::open(*on.domain, queue);  // NOLINT(bugprone-use-after-move)
+  auto shared = queue::open(*on.opened, {64, 1}).value();
+  const auto moved = std::move(shared);
+  const auto refused = endpoint::open(*on.domain, shared);  // NOLINT(bugprone-use-after-move)
   CHECK(refused.error() == vb::errc::moved_from);
   host elsewhere;
   elsewhere.up();
