@@ -20,12 +20,12 @@ One line for each step; logs in build/logs. The last line is "N passed, N failed
   noexceptions  unit and static tests built with -fno-exceptions
   clang         clang++-19: what the compiler alone decides
   asan          unit tests, fuzzers and the software device under AddressSanitizer and UndefinedBehaviorSanitizer
-  tsan          the software device under ThreadSanitizer: its unit tests, conformance, the soak
   release       g++ -O2: examples and benchmarks build; machine code; the software device
   guest         conformance and the examples on the kernel's rxe and siw, in a virtual machine
 
 Only when named:
   ubsan         as asan, under UndefinedBehaviorSanitizer alone
+  tsan          the software device under ThreadSanitizer: its unit tests, conformance, the soak
 
   --quick        lint and dev alone
   --no-packages  install nothing
@@ -119,8 +119,8 @@ part_guest() {
   step "guest: conformance on siw0" guest_conformance siw
   step "guest: examples" examples/run.sh --no-packages
 }
-parts=(lint dev tidy noexceptions clang asan tsan release guest)
-named_parts=(ubsan)
+parts=(lint dev tidy noexceptions clang asan release guest)
+named_parts=(ubsan tsan)
 
 chosen=() packages=yes
 while (($#)); do
