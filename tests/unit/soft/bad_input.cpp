@@ -377,6 +377,14 @@ TEST_CASE("soft: a failure without more to say has its errno alone", "[soft]") {
   CHECK_FALSE(here.calls.why(here.native).has_value());
 }
 
+// Not under the sanitizer of undefined behaviour, which itself opens a pipe to look at the type of
+// an object, and takes one that it can not look at for none.
+#if defined(__has_feature)
+#if __has_feature(undefined_behavior_sanitizer)
+#define VERBENA_SANITIZER_NEEDS_DESCRIPTORS 1
+#endif
+#endif
+#if !defined(VERBENA_SANITIZER_NEEDS_DESCRIPTORS)
 TEST_CASE("soft: without a descriptor left that is what is said", "[soft]") {
   const std::string name = fabric_name();
   side on{name};
@@ -408,3 +416,4 @@ TEST_CASE("soft: without a descriptor left that is what is said", "[soft]") {
   CHECK(!mentions(again.error(), "taken"));
   on.calls.destroy_cq(queue);
 }
+#endif
