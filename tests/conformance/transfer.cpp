@@ -473,3 +473,17 @@ TEST_CASE("FC-27 a fenced request waits for the reads before it", "[rc][fence]")
     CHECK(theirs.same(65536 - 64, fresh, 0, 64));
   }
 }
+
+TEST_CASE("a write after a message to the same memory has the last word", "[rc]") {
+  VERBENA_BED_OR_SKIP(on);
+  region memory{on, 128};
+  linked pair{on};
+  memory.fill(1);
+  pair.there.post(receive_work{1, {memory.piece(64, 8)}});
+  pair.here.post(send_work{1, IBV_WR_SEND, {memory.piece(0, 8)}});
+  pair.here.post(send_work{2, IBV_WR_RDMA_WRITE, {memory.piece(8, 8)}}.at(memory, 64));
+  CHECK(is(pair.here.sends().take_one(), 1));
+  CHECK(is(pair.here.sends().take_one(), 2));
+  CHECK(is(pair.there.receives().take_one(), 1));
+  CHECK(memory.same(64, memory, 8, 8));
+}

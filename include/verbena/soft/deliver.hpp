@@ -34,16 +34,20 @@ inline void make_grh(std::array<std::byte, grh_bytes>& into, bool garbage) noexc
   return may ? found : region_view{};
 }
 
-/// Lets the completion carry the message to the first piece of the receive.
-[[gnu::always_inline]] inline ibv_wc_status load(const errand& on, completion& by) noexcept {
+/// Lets the completion carry the message to the first piece of the receive. Where the peer can
+/// reach that memory it does not: a write, read or atomic after the message would be before it.
+[[gnu::always_inline]] inline bool load(const errand& on, completion& by) noexcept {
+  constexpr int remote =
+      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   const shared_piece& into = on.from.receive.listed[0];
-  if (!sink(on, into)) return IBV_WC_LOC_PROT_ERR;
+  const region_view region = sink(on, into);
+  if (!region || (region.access & remote) != 0) return false;
   by.carries = true;
   by.place = into.address;
   by.key = into.key;
   if (on.local.size() == 1) [[likely]] {
     by.bytes = words_of(on.local[0].data, on.local[0].length);
-    return IBV_WC_SUCCESS;
+    return true;
   }
   std::array<std::byte, carried_limit> together{};
   std::byte* to = together.data();
@@ -52,7 +56,7 @@ inline void make_grh(std::array<std::byte, grh_bytes>& into, bool garbage) noexc
     to += each.length;
   }
   by.bytes = words_of(together.data(), on.length);
-  return IBV_WC_SUCCESS;
+  return true;
 }
 
 /// Copies the message into the pieces of the receive. `gone`: its process has died meanwhile.
@@ -160,8 +164,8 @@ struct receive_source {
     const bool is_small = needed <= carried_limit && into.listed[0].length >= needed;
     cause why = cause::unsaid;
     bool gone = false;
-    const ibv_wc_status status =
-        is_small && !with_grh ? load(on, what) : scatter(on, with_grh, why, gone);
+    const bool is_carried = is_small && !with_grh && load(on, what);
+    const ibv_wc_status status = is_carried ? IBV_WC_SUCCESS : scatter(on, with_grh, why, gone);
     if (status != IBV_WC_SUCCESS) [[unlikely]] {
       if (gone) return on.failed_to_reach(reached::gone);
       tell_failed_receive(on, source, status, why);
