@@ -260,11 +260,12 @@ class fabric {
       process_entry& entry = segment_->processes[place];
       if (entry.owner.load() != 0) continue;
       const auto pid = static_cast<std::uint32_t>(::getpid());
-      const std::uint64_t since = started(pid);
+      const std::optional<std::uint64_t> since = started(pid);
+      if (!since) return system_failure(errno, "cannot enter the fabric " + path());
       entry.pid.store(pid);
-      entry.started.store(since);
+      entry.started.store(*since);
       me_ = (segment_->places_taken[place].fetch_add(1) + 1) << 8 | (place + 1);
-      entry.seal.store(seal_of(me_, pid, since));
+      entry.seal.store(seal_of(me_, pid, *since));
       entry.owner.store(me_, std::memory_order_release);
       return success();
     }

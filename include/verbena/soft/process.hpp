@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include <verbena/soft/layout.hpp>
@@ -16,12 +18,16 @@
 /// used again is not taken for its last holder; a zombie is dead.
 namespace verbena::soft {
 
-/// When a process started, in clock ticks since boot; 0 when it does not live (any more).
-inline std::uint64_t started(std::uint32_t pid) noexcept {
+/// When a process started, in clock ticks since boot; 0 when it does not live (any more), nothing
+/// where that can not be looked up now: without a descriptor left, say.
+inline std::optional<std::uint64_t> started(std::uint32_t pid) noexcept {
   std::array<char, 32> path{};
   std::snprintf(path.data(), path.size(), "/proc/%u/stat", pid);
   const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 0;
+  if (file < 0) {
+    if (errno != ENOENT && errno != ESRCH) return {};
+    return 0;
+  }
   std::array<char, 1024> text{};
   const ssize_t length = ::read(file, text.data(), text.size() - 1);
   ::close(file);
@@ -46,7 +52,7 @@ inline bool lives(const process_entry& entry) noexcept {
   const std::uint64_t since = entry.started.load(std::memory_order_relaxed);
   if (entry.seal.load(std::memory_order_relaxed) != seal_of(owner, pid, since)) return false;
   if (pid == static_cast<std::uint32_t>(::getpid())) return true;
-  return since != 0 && started(pid) == since;
+  return since != 0 && started(pid).value_or(since) == since;
 }
 
 /// The place of an owner number.

@@ -417,3 +417,29 @@ TEST_CASE("soft: without a descriptor left that is what is said", "[soft]") {
   on.calls.destroy_cq(queue);
 }
 #endif
+
+TEST_CASE("soft: a process that can not be looked up is not taken for dead", "[soft]") {
+  child other{[](child& parent) {
+    parent.say(static_cast<std::uint64_t>(::getpid()));
+    parent.hear();
+  }};
+  const auto pid = static_cast<std::uint32_t>(other.hear());
+  const std::uint64_t since = verbena::soft::started(pid).value();
+  constexpr std::uint32_t owner = 0x101;
+  verbena::soft::process_entry entry{};
+  entry.pid = pid;
+  entry.started = since;
+  entry.seal = verbena::soft::seal_of(owner, pid, since);
+  entry.owner = owner;
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  rlimit now = before;
+  now.rlim_cur = 3;
+  ::setrlimit(RLIMIT_NOFILE, &now);
+  const bool without_descriptors = lives(entry);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  CHECK(without_descriptors);
+  CHECK(lives(entry));
+  other.end();
+  CHECK_FALSE(lives(entry));
+}
