@@ -16,15 +16,21 @@ inline receive_slot& slot_at(const ring_view& ring, std::uint64_t position) noex
   return *reinterpret_cast<receive_slot*>(ring.base + (position & ring.mask) * ring.stride);
 }
 
-/// The next receive that nobody has taken, from `at` on, which moves to it; null for none.
-inline receive_slot* next_posted(const ring_view& ring, std::uint64_t& at,
-                                 std::uint64_t& turn) noexcept {
+/// The next receive that nobody has taken, from `at` on, which moves to it; null for none. `at` may
+/// be old by any number of laps, where a taker was held up before it told of what it took.
+inline receive_slot* next_posted(const receive_queue_entry& entry, const ring_view& ring,
+                                 std::uint64_t& at, std::uint64_t& turn) noexcept {
   for (std::uint64_t tries = 0; tries < 4 * (ring.mask + 1) + 64; ++tries, ++at) {
     receive_slot& found = slot_at(ring, at);
     turn = found.turn.load(std::memory_order_acquire);
     const bool is_taken =
         position_of(turn) > at || (position_of(turn) == at && what_of(turn) == claimed);
-    if (is_taken) continue;
+    if (is_taken) {
+      const std::uint64_t latest = entry.posted.load(std::memory_order_relaxed) + ring.mask + 1;
+      if (position_of(turn) > at + ring.mask + 1 && position_of(turn) <= latest) [[unlikely]]
+        at = position_of(turn) - ring.mask - 2;
+      continue;
+    }
     return position_of(turn) == at && what_of(turn) == full ? &found : nullptr;
   }
   return nullptr;
@@ -37,7 +43,7 @@ inline taking look_for_receive(const receive_queue_entry& entry, const ring_view
   if (ring.base == nullptr) return taking::gone;
   std::uint64_t at = entry.taken.load(std::memory_order_acquire);
   std::uint64_t turn = 0;
-  return next_posted(ring, at, turn) != nullptr ? taking::got : taking::empty;
+  return next_posted(entry, ring, at, turn) != nullptr ? taking::got : taking::empty;
 }
 
 /// Whether the completion of a receive may have come. To be asked once its taker is known dead.
@@ -99,7 +105,7 @@ inline taking take_receive(context& here, receive_queue_entry& entry, const ring
   std::uint64_t at = entry.taken.load(std::memory_order_acquire);
   for (std::uint64_t tries = 0; tries < 4 * (ring.mask + 1) + 64; ++tries) {
     std::uint64_t turn = 0;
-    receive_slot* const slot = next_posted(ring, at, turn);
+    receive_slot* const slot = next_posted(entry, ring, at, turn);
     if (slot == nullptr) {
       return take_over(here, entry, ring, queue_pair, needed, into) ? taking::got : taking::empty;
     }
