@@ -134,8 +134,11 @@ class requester {
   }
 
   void wait(bool waits) noexcept {
-    if (waits && pair_.send_queue->native.channel != nullptr)
-      set_timer(channel::of(pair_.send_queue->native.channel), pair_.again_at);
+    // Who sleeps for its receives alone has to wake for its sends too.
+    for (const completion_queue* each : {pair_.send_queue, pair_.receive_completions}) {
+      if (waits && each->native.channel != nullptr)
+        set_timer(channel::of(each->native.channel), pair_.again_at);
+    }
     count_waiting(waits);
   }
   void count_waiting(bool waits) noexcept {

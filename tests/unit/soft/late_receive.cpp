@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <fcntl.h>
 #include <poll.h>
 
 #include "side.hpp"
@@ -80,4 +81,56 @@ TEST_CASE("soft: sender and receiver that look after one message at once bring i
   }
   ended = true;
   sender.join();
+}
+
+TEST_CASE("soft: a sender that sleeps for its receives alone tries its sends again", "[soft]") {
+  const std::string fabric = fabric_name();
+  side here{fabric};
+  side there{fabric};
+  ibv_comp_channel* const wakes = here.calls.create_comp_channel(here.native);
+  REQUIRE(wakes != nullptr);
+  REQUIRE(::fcntl(wakes->fd, F_SETFL, O_NONBLOCK) == 0);
+  {
+    end_options with;
+    with.channel = wakes;
+    with.only_receives_wake = true;
+    end one{here, with};
+    end other{there};
+    one.connect(other.pair->qp_num);
+    other.connect(one.pair->qp_num);
+    here.word(0) = 42;
+    REQUIRE(one.send(1, {here.piece(0, 8)}) == 0);
+    REQUIRE(ibv_req_notify_cq(one.receives, 0) == 0);
+    REQUIRE(other.receive(2, {there.piece(64, 8)}) == 0);
+    const auto until = clock::now() + 10s;
+    std::optional<ibv_wc> got;
+    while (!got && clock::now() < until) {
+      pollfd look{wakes->fd, POLLIN, 0};
+      REQUIRE(::poll(&look, 1, 5000) == 1);
+      ibv_cq* given = nullptr;
+      void* own = nullptr;
+      (void)here.calls.get_cq_event(wakes, &given, &own);
+      got = next(other.receives, 0ns);
+    }
+    REQUIRE(got.has_value());
+    CHECK(got->wr_id == 2);
+  }
+  here.calls.destroy_comp_channel(wakes);
+}
+
+TEST_CASE("soft: receives are found by who begins to look where they were many laps ago",
+          "[soft]") {
+  linked both;
+  for (std::uint64_t id = 1; id <= 400; ++id) {
+    REQUIRE(both.other.receive(id, {both.there.piece(64, 8)}) == 0);
+    REQUIRE(both.one.send(id, {both.here.piece(0, 8)}) == 0);
+    REQUIRE(status_of(both.other.receives, id) == IBV_WC_SUCCESS);
+    REQUIRE(status_of(both.one.sends, id) == IBV_WC_SUCCESS);
+  }
+  // As a taker leaves it that was held up between reading this word and writing it.
+  auto& queue = *verbena::soft::queue_pair::of(both.other.pair).receives.entry;
+  queue.taken.store(3);
+  REQUIRE(both.other.receive(401, {both.there.piece(64, 8)}) == 0);
+  REQUIRE(both.one.send(401, {both.here.piece(0, 8)}) == 0);
+  CHECK(status_of(both.other.receives, 401) == IBV_WC_SUCCESS);
 }

@@ -44,6 +44,7 @@ struct end_options {
   std::uint8_t not_ready_retries = 7;
   ibv_srq* shared_receives = nullptr;
   ibv_comp_channel* channel = nullptr;
+  bool only_receives_wake = false;  ///< the channel is of the receives' completions alone
 };
 
 /// An open device with 4 KiB of memory of its allocator, which anybody may use.
@@ -92,7 +93,8 @@ struct side {
 /// A queue pair with a queue for its sends' completions and one for its receives'.
 struct end {
   explicit end(side& of, const end_options& with = {}) : on{of}, chosen{with} {
-    sends = on.calls.create_cq(on.native, 64, nullptr, with.channel, 0);
+    ibv_comp_channel* const of_sends = with.only_receives_wake ? nullptr : with.channel;
+    sends = on.calls.create_cq(on.native, 64, nullptr, of_sends, 0);
     receives = on.calls.create_cq(on.native, 64, nullptr, with.channel, 0);
     REQUIRE(sends != nullptr);
     REQUIRE(receives != nullptr);
