@@ -186,11 +186,9 @@ inline void fail_damaged(context& here, completion_queue& of) noexcept {
   wake(here, here.fabric->me(), async_number);
 }
 
-/// Puts the bytes that a completion carries where they belong; false where that is no region of
-/// this process.
-inline bool unload(const context& here, const completion_slot& slot, std::uint64_t place,
-                   std::uint32_t key, std::uint32_t length) noexcept {
-  const region_view region = find_own(here, key, false);
+/// Puts the bytes that a completion carries where they belong; false where that is not in `region`.
+inline bool unload(const region_view& region, const completion_slot& slot, std::uint64_t place,
+                   std::uint32_t length) noexcept {
   if (length > carried_limit || !region || !region.holds(place, length) ||
       (region.access & IBV_ACCESS_LOCAL_WRITE) == 0) {
     return false;
@@ -204,6 +202,22 @@ inline bool unload(const context& here, const completion_slot& slot, std::uint64
 template <class Word>
 [[gnu::always_inline]] inline Word once(const Word& of) noexcept {
   return const_cast<const volatile Word&>(of);
+}
+
+/// Puts the bytes that waiting completions carry into place, where `region_of` has their region:
+/// before it or the queue pair goes, after which nothing may be written. Under the queue's lock.
+template <class RegionOf>
+void unload_waiting(completion_queue& in, RegionOf&& region_of) noexcept {
+  const std::uint64_t head = in.head.load(std::memory_order_relaxed);
+  for (std::uint64_t at = head; at <= head + in.mask; ++at) {
+    const std::uint64_t claim = in.claims[at & in.mask].load(std::memory_order_acquire);
+    if (what_of(claim) != claimed || position_of(claim) != at) break;
+    completion_slot& slot = in.ring[at & in.mask];
+    if (!is_full(slot, at) || (once(slot.marks) & carries_bytes) == 0) continue;
+    if (!unload(region_of(slot), slot, once(slot.place), once(slot.byte_length))) continue;
+    slot.marks = static_cast<std::uint8_t>(slot.marks & ~carries_bytes);
+    slot.key = 0;
+  }
 }
 
 /// Takes the next completion of this process's queue; false when there is none yet. `position` is
@@ -233,7 +247,8 @@ inline bool take(context& here, completion_queue& from, ibv_wc& into,
   into.sl = 0;
   into.dlid_path_bits = 0;
   position = (marks & is_of_send) != 0 ? place << 1 | 1 : 0;
-  if ((marks & carries_bytes) != 0 && !unload(here, slot, place, key, length)) [[unlikely]]
+  if ((marks & carries_bytes) != 0 && !unload(find_own(here, key, false), slot, place, length))
+      [[unlikely]]
     into.status = IBV_WC_LOC_PROT_ERR;
   pass(from);
   return true;

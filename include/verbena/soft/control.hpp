@@ -225,29 +225,13 @@ inline bool visitors_leave(context& here) noexcept {
 
 /// Messages that have come for a region and wait in their completions are put into it.
 inline void unload_all(context& here, const ibv_mr& of) {
-  region_view where;
-  where.base = reinterpret_cast<std::uintptr_t>(of.addr);
-  where.length = of.length;
+  const region_view region = view_of(here.regions[of.handle]);
   const std::scoped_lock held{here.mutex};
   for (completion_queue* each : here.queues) {
     const std::scoped_lock polling{each->mutex};
-    const std::uint64_t head = each->head.load();
-    for (std::uint64_t at = head; at <= head + each->mask; ++at) {
-      const std::uint64_t claim = each->claims[at & each->mask].load(std::memory_order_acquire);
-      if (what_of(claim) != claimed || position_of(claim) != at) break;
-      completion_slot& slot = each->ring[at & each->mask];
-      const bool is_for_it =
-          is_full(slot, at) && (once(slot.marks) & carries_bytes) != 0 && once(slot.key) == of.lkey;
-      if (!is_for_it) continue;
-      const std::uint64_t place = once(slot.place);
-      const std::uint32_t length = once(slot.byte_length);
-      if (length <= carried_limit && where.holds(place, length)) {
-        copy_small(reinterpret_cast<std::byte*>(place),
-                   reinterpret_cast<const std::byte*>(slot.bytes.data()), length);
-      }
-      slot.marks = static_cast<std::uint8_t>(slot.marks & ~carries_bytes);
-      slot.key = 0;
-    }
+    unload_waiting(*each, [&](const completion_slot& slot) {
+      return once(slot.key) == of.lkey ? region : region_view{};
+    });
   }
 }
 

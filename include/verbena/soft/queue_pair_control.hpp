@@ -146,7 +146,21 @@ inline ibv_qp* create_qp(ibv_pd* in, ibv_qp_init_attr* asked) {
   return &made.release()->native.qp_base;
 }
 
-/// As ibv_modify_qp, whoever asks.
+/// After this nobody writes into the receives of a queue pair that has left for RESET; false where
+/// a peer that does so now does not end.
+inline bool receives_rest(context& here, queue_pair& of) noexcept {
+  if (!visitors_leave(here)) return false;
+  completion_queue& queue = *of.receive_completions;
+  const std::scoped_lock held{queue.mutex};
+  unload_waiting(queue, [&](const completion_slot& slot) {
+    const bool is_its = once(slot.queue_pair) == of.native.qp_base.qp_num;
+    return is_its ? find_own(here, once(slot.key), false) : region_view{};
+  });
+  return true;
+}
+
+/// As ibv_modify_qp, whoever asks. EBUSY where it has come to RESET, but a peer that is writing
+/// into its receives does not end; that can be repeated.
 inline int move_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
   queue_pair& of = queue_pair::of(native);
   context& here = context::of(native->context);
@@ -210,6 +224,7 @@ inline int move_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
     native->state = to;
     requester{here, of}.run();
   }
+  if (state_of(*of.entry) == IBV_QPS_RESET && !receives_rest(here, of)) return EBUSY;
   if ((mask & IBV_QP_DEST_QPN) != 0) {
     const queue_pair_entry& peer =
         here.fabric->shared().queue_pairs[with->dest_qp_num % queue_pair_limit];
@@ -254,7 +269,7 @@ inline int destroy_qp(ibv_qp* native) {
   context& here = context::of(native->context);
   of.entry->state.store(IBV_QPS_RESET, std::memory_order_seq_cst);
   of.entry->number = 0;
-  if (!visitors_leave(here)) return EBUSY;
+  if (!receives_rest(here, of)) return EBUSY;
   for (completion_queue* each : {of.send_queue, of.receive_completions}) {
     const std::scoped_lock held{each->mutex};
     std::erase(each->attached, &of);
