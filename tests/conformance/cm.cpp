@@ -136,7 +136,7 @@ TEST_CASE("cm: a wait ends though the last sends are not signaled", "[cm]") {
   using unsignaled_link = vb::connection<vb::setup::cm, vb::signaling::one_in<16>>;
   auto in = device.allocate<vb::sink>(64);
   auto out = device.allocate<vb::source>(64);
-  auto [first, second] = connected<unsignaled_link>(device);
+  auto [first, second] = links::connect<unsignaled_link>(device);
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 3; ++i) REQUIRE(second.post(vb::receive(in)));
     REQUIRE(first.post(vb::send(out), vb::send(out), vb::send(out)));
@@ -150,7 +150,7 @@ TEST_CASE("cm: a wait ends though the last sends are not signaled", "[cm]") {
 TEST_CASE("FC-18 a read into several pieces fills them or is refused before it is posted", "[cm]") {
   VERBENA_DEVICE_OR_SKIP(device);
   auto [first, second] =
-      connected<quiet_link>(device, {.peer_may = vb::grants_of<vb::remote_readable>});
+      links::connect<quiet_link>(device, {.peer_may = vb::grants_of<vb::remote_readable>});
   auto shown = device.allocate<vb::remote_readable>(64);
   put(shown, "in two pieces");
   auto into = device.allocate<vb::sink>(64);
@@ -173,7 +173,7 @@ TEST_CASE("FC-18 a read into several pieces fills them or is refused before it i
 
 TEST_CASE("FC-22 a receive fills its memory though the buffer is gone", "[cm]") {
   VERBENA_DEVICE_OR_SKIP(device);
-  auto [first, second] = connected<quiet_link>(device);
+  auto [first, second] = links::connect<quiet_link>(device);
   auto out = device.allocate<vb::source>(64);
   put(out, "for a buffer that is gone");
   std::string arrived;

@@ -18,7 +18,7 @@ TEST_CASE("cm: what was sent before the peer closed is received", "[cm]") {
   VERBENA_DEVICE_OR_SKIP(device);
   auto in = device.allocate<vb::sink>(16 * 64);
   auto out = device.allocate<vb::source>(64);
-  auto [first, second] = connected<cm_link>(device);
+  auto [first, second] = links::connect<cm_link>(device);
   for (std::size_t i = 0; i < 16; ++i) REQUIRE(second.post(vb::receive(in.subspan(i * 64, 64))));
   for (int i = 0; i < 10; ++i) REQUIRE(first.post(vb::send(out)));
   first.close();
@@ -43,7 +43,7 @@ TEST_CASE("cm: what was sent before the peer closed is received", "[cm]") {
 
 TEST_CASE("cm: a descriptor tells that the peer has closed", "[cm]") {
   VERBENA_DEVICE_OR_SKIP(device);
-  auto [first, second] = connected<cm_link>(device);
+  auto [first, second] = links::connect<cm_link>(device);
   pollfd watched{second.peer_descriptor(), POLLIN, 0};
   CHECK(::poll(&watched, 1, 0) == 0);
   CHECK_FALSE(second.peer_gone());
@@ -55,7 +55,7 @@ TEST_CASE("cm: a descriptor tells that the peer has closed", "[cm]") {
 TEST_CASE("cm: closing at once, twice, and after the peer", "[cm]") {
   VERBENA_DEVICE_OR_SKIP(device);
   for (int i = 0; i < 10; ++i) {
-    auto [first, second] = connected<quiet_link>(device);
+    auto [first, second] = links::connect<quiet_link>(device);
     auto both = std::async(std::launch::async, [&closing = first] { return closing.close(); });
     const auto mine = second.close();
     const auto theirs = both.get();
@@ -65,7 +65,7 @@ TEST_CASE("cm: closing at once, twice, and after the peer", "[cm]") {
     CHECK(first.close());
     CHECK(second.close());
   }
-  auto [first, second] = connected<quiet_link>(device);
+  auto [first, second] = links::connect<quiet_link>(device);
   CHECK(first.close());
   std::this_thread::sleep_for(50ms);
   CHECK(second.peer_gone());
@@ -73,7 +73,7 @@ TEST_CASE("cm: closing at once, twice, and after the peer", "[cm]") {
   CHECK(second.close());
   // By destruction alone, with receives outstanding.
   auto in = device.allocate<vb::sink>(64);
-  auto [third, fourth] = connected<quiet_link>(device);
+  auto [third, fourth] = links::connect<quiet_link>(device);
   REQUIRE(third.post(vb::receive(in)));
   REQUIRE(fourth.post(vb::receive(in)));
 }
@@ -101,6 +101,21 @@ TEST_CASE("peer: asks and is killed", "[.peer]") {
   const vb::device device = vb::open_device();
   (void)cm_end{device}.connect({host(), given_port()}, 60s);
 }
+
+namespace {
+
+/// A process that connects until it is killed, and the connection to it.
+template <class Listener>
+auto accept_peer(const vb::device& device, Listener& port) {
+  const pid_t peer =
+      start_peer("peer: connects until it is killed", std::to_string(port.address().port()));
+  auto accepted = port.accept(20s);
+  if (!accepted) kill_peer(peer);
+  settle(device);
+  return std::pair{peer, std::move(accepted).value()};
+}
+
+}  // namespace
 
 TEMPLATE_TEST_CASE("cm: a peer that is killed is noticed while waiting", "[cm]",
                    vb::completion::busy_poll, vb::completion::event_driven) {
@@ -152,12 +167,7 @@ TEST_CASE("cm: a peer killed with our sends under way", "[cm]") {
                   .value();
   auto inbox = device.allocate<vb::remote_writable>(64);
   auto out = device.allocate<vb::source>(64);
-  const pid_t peer =
-      start_peer("peer: connects until it is killed", std::to_string(port.address().port()));
-  auto accepted = port.accept(20s);
-  if (!accepted) kill_peer(peer);
-  peer_link here = std::move(accepted).value();
-  settle(device);
+  auto [peer, here] = accept_peer(device, port);
   // Nobody receives them: on RoCE they wait for ever, on iWARP they end the connection.
   for (int i = 0; i < 5; ++i) (void)here.post(vb::send(out));
   std::this_thread::sleep_for(50ms);
@@ -180,12 +190,7 @@ TEST_CASE("cm: what is posted after the peer was killed says that it is gone", "
   using peer_link = vb::connection<vb::setup::cm, vb::signaling::one_in<16>, vb::errors::returning>;
   auto port = peer_link::listener::open(device, {host(), 0}).value();
   auto out = device.allocate<vb::source>(64);
-  const pid_t peer =
-      start_peer("peer: connects until it is killed", std::to_string(port.address().port()));
-  auto accepted = port.accept(20s);
-  if (!accepted) kill_peer(peer);
-  peer_link here = std::move(accepted).value();
-  settle(device);
+  auto [peer, here] = accept_peer(device, port);
   kill_peer(peer);
   std::this_thread::sleep_for(200ms);
   for (int i = 0; i < 3; ++i) (void)here.post(vb::send(out));

@@ -19,6 +19,7 @@
 
 namespace vb = verbena;
 
+using links::error_of;
 using links::no_failure;
 using links::soon;
 
@@ -40,17 +41,6 @@ using uc = vb::connection<vb::transport::uc>;
     REQUIRE(mentions(refused.error(), (device).name()));                                 \
     VERBENA_SKIP(refused.error().message());                                             \
   }
-
-/// What a call of errors::throwing failed with.
-template <class Call>
-vb::error error_of(Call&& call) {
-  try {
-    call();
-  } catch (const vb::failure& thrown) {
-    return thrown.reason();
-  }
-  return {};
-}
 
 /// Words of which no two are alike.
 void fill(std::span<std::uint64_t> words, std::uint64_t first) {

@@ -60,7 +60,7 @@ TEST_CASE("FC-04 posting again in the handler of a failure loses none of the oth
   VERBENA_DEVICE_OR_SKIP(device);
   constexpr int receives = 8;
   auto in = device.allocate<vb::sink>(64);
-  auto [first, second] = connected<cm_link>(device);
+  auto [first, second] = links::connect<cm_link>(device);
   for (int i = 0; i < receives; ++i) REQUIRE(first.post(vb::receive(in)));
   second.close();
   int failed = 0;
