@@ -44,11 +44,13 @@ std::string table() {
 }
 
 std::string transports() {
-  std::string text = row("transport", std::vector<std::string>{"`fence`", "in front of a message"});
-  text += "|---|---|---|\n";
+  std::string text =
+      row("transport",
+          std::vector<std::string>{"`fence`", "each send names its peer", "in front of a message"});
+  text += "|---|---|---|---|\n";
   for (const auto& transport : legality::transports) {
     text += row("`" + std::string{transport.name} + "`",
-                std::vector<std::string>{mark(transport.fence),
+                std::vector<std::string>{mark(transport.fence), mark(transport.addressed),
                                          std::to_string(transport.prefix_bytes) + " bytes"});
   }
   return text;

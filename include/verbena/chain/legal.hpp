@@ -37,6 +37,12 @@ constexpr rights remote_rights_of() noexcept {
   }
 }
 
+template <work_request Request>
+constexpr bool names_peer_of() noexcept {
+  if constexpr (requires { Request::addressed; }) return Request::addressed;
+  return false;
+}
+
 /// Why a request can not work on a connection.
 enum class objection {
   none,
@@ -49,6 +55,8 @@ enum class objection {
   fence,              ///< on a transport or an operation without
   solicited,          ///< what gives the peer no completion
   inlined,            ///< what does not take its data from local memory
+  no_peer,            ///< a send that does not say whom it is for
+  peer,               ///< a peer named where there is one already, or for a receive
 };
 
 /// The first objection to a request on a connection with these policies. The rules stand here and
@@ -68,6 +76,10 @@ constexpr objection objection_to() noexcept {
       return objection::not_eight_bytes;
     }
   }
+  constexpr bool names_peer = names_peer_of<Request>();
+  const bool must_name = Policies::transport::addressed && what != operation::receive;
+  if (must_name && !names_peer) return objection::no_peer;
+  if (names_peer && !must_name) return objection::peer;
   if (!Request::asks_signal && what == operation::receive) return objection::receive_completes;
   if (!Request::asks_signal && !Policies::signaling::by_request) return objection::policy_signals;
   if (has(Request::asked, option::fenced) && !Policies::transport::fences(what)) {
@@ -132,6 +144,13 @@ struct legal {
   static_assert(found != objection::inlined,
                 "inlined() and unregistered memory are for sends and writes: what is received, "
                 "read or swapped needs registered memory");
+  static_assert(
+      found != objection::no_peer,
+      "transport::ud is connected with nobody: say whom a send is for, send(...).to(peer)");
+  static_assert(found != objection::peer || what == operation::receive,
+                "to(peer) is for transport::ud: on rc and uc a connection has one peer");
+  static_assert(found != objection::peer || what != operation::receive,
+                "to(peer) is for sends: a RECEIVE takes the message of anybody");
   static_assert(found == objection::none);
 };
 

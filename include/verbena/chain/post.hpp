@@ -11,6 +11,7 @@
 
 #include <verbena/chain/legal.hpp>
 #include <verbena/chain/posted.hpp>
+#include <verbena/connection/peer.hpp>
 #include <verbena/connection/queue_pair_state.hpp>
 #include <verbena/operation/atomic_target.hpp>
 #include <verbena/operation/work_request_id.hpp>
@@ -67,6 +68,17 @@ template <class Request>
 /// a piece of no bytes is refused.
 inline constexpr std::size_t longest_piece = std::size_t{1} << 31;
 
+/// The longest message that a request can send.
+template <class Request>
+[[gnu::always_inline]] inline std::uint32_t longest_message(const queue_pair_state& state,
+                                                            const Request& request) noexcept {
+  if constexpr (Request::addressed) {
+    return request.remote().max_message();
+  } else {
+    return state.max_message;
+  }
+}
+
 /// What of a request does not suit the queue pair, errc{} when all does.
 template <class Request>
 [[gnu::always_inline]] inline errc judge(const queue_pair_state& state,
@@ -91,6 +103,10 @@ template <class Request>
     if ((is_foreign(request.template local<Index>(), state.domain) || ...)) [[unlikely]] {
       return errc::foreign_domain;
     }
+    if constexpr (Request::addressed) {
+      if (request.remote().domain() != state.domain) [[unlikely]]
+        return errc::foreign_domain;
+    }
     if constexpr (Request::inline_only) {
       if (size_of(request) > state.inline_limit) [[unlikely]]
         return errc::inline_too_long;
@@ -104,7 +120,7 @@ template <class Request>
         return errc::misaligned;
       return errc{};
     }
-    const std::size_t most = receives ? longest_piece : state.max_message;
+    const std::size_t most = receives ? longest_piece : longest_message(state, request);
     if (((request.template local<Index>().size_bytes() - 1 >= most) || ...)) [[unlikely]] {
       const bool empty = ((request.template local<Index>().size_bytes() == 0) || ...);
       return empty ? errc::empty_piece : errc::message_too_long;
@@ -272,8 +288,11 @@ template <class Policies, class... Requests>
 [[gnu::always_inline]] inline posted post_receives(queue_pair_state& state,
                                                    const Requests&... requests) {
   constexpr std::uint32_t count = sizeof...(Requests);
+  constexpr std::uint32_t prefix = Policies::transport::receive_prefix;
   if constexpr (Policies::accounting::checks) {
-    const errc why = judge_chain(state, state.receives, requests...);
+    errc why = judge_chain(state, state.receives, requests...);
+    if (prefix != 0 && why == errc{} && ((size_of(requests) < prefix) || ...)) [[unlikely]]
+      why = errc::short_receive;
     if (why != errc{}) [[unlikely]]
       return refusal<&queue_pair_state::receives>(state, count, why);
   } else {
@@ -285,18 +304,19 @@ template <class Policies, class... Requests>
   std::array<ibv_recv_wr, count> work;
   std::array<ibv_sge, posting::piece_sum<Requests...>> entries;
   const std::uint32_t position = state.receives.posted;
-  const auto add = [&]<std::size_t Index, class Request>(
-                       const Request& request) __attribute__((always_inline)) {
-    constexpr std::size_t first = posting::first_piece<Requests...>(Index);
-    ibv_recv_wr& each = work[Index];
-    each.wr_id =
-        work_request_id::make(operation::receive, state.owner, position + Index, request.token())
-            .word;
-    each.next = Index + 1 < count ? &work[Index + 1] : nullptr;
-    each.sg_list = Request::piece_count == 0 ? nullptr : entries.data() + first;
-    each.num_sge = static_cast<int>(Request::piece_count);
-    posting::write_entries(entries.data() + first, request);
-  };
+  constexpr std::uint32_t mark = prefix != 0 ? work_request_id::datagram : 0;
+  const auto add =
+      [&]<std::size_t Index, class Request>(const Request& request) __attribute__((always_inline)) {
+        constexpr std::size_t first = posting::first_piece<Requests...>(Index);
+        ibv_recv_wr& each = work[Index];
+        each.wr_id = work_request_id::make(operation::receive, state.owner | mark, position + Index,
+                                           request.token())
+                         .word;
+        each.next = Index + 1 < count ? &work[Index + 1] : nullptr;
+        each.sg_list = Request::piece_count == 0 ? nullptr : entries.data() + first;
+        each.num_sge = static_cast<int>(Request::piece_count);
+        posting::write_entries(entries.data() + first, request);
+      };
   [&]<std::size_t... Index>(std::index_sequence<Index...>) __attribute__((always_inline)) {
     (add.template operator()<Index>(requests), ...);
   }(std::index_sequence_for<Requests...>{});

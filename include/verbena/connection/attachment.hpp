@@ -118,6 +118,7 @@ class attachment {
         static_cast<unsigned>(access_flags(allowed_ | rights::remote_write));
     attributes.pkey_index = partition;
     attributes.port_num = options_.port;
+    attributes.qkey = options_.queue_key;
     return queue_pair_.modify(attributes, Transport::to_init, "INIT");
   }
 

@@ -87,6 +87,11 @@ class completed {
     return value;
   }
 
+ protected:
+  /// For the views of completions that are more than this.
+  const ibv_wc& native() const noexcept { return *entry_; }
+  std::byte* data() const noexcept { return data_; }
+
  private:
   work_request_id id() const noexcept { return {entry_->wr_id}; }
   const ibv_wc* entry_;

@@ -4,6 +4,7 @@
 #include <concepts>
 
 #include <verbena/connection/completed.hpp>
+#include <verbena/connection/datagram.hpp>
 #include <verbena/connection/failed.hpp>
 #include <verbena/operation/compare_and_swap.hpp>
 #include <verbena/operation/fetch_and_add.hpp>
@@ -37,9 +38,9 @@ struct completion_kinds {
       ((std::invocable<const Set&, Kinds> || !std::invocable<Set&, Kinds>) && ...);
 };
 
-using all_kinds =
-    completion_kinds<failed, completed<receive>, completed<send>, completed<read>, completed<write>,
-                     completed<send_with_immediate>, completed<write_with_immediate>,
-                     completed<compare_and_swap>, completed<fetch_and_add>>;
+using all_kinds = completion_kinds<failed, completed<receive>, datagram, completed<send>,
+                                   completed<read>, completed<write>,
+                                   completed<send_with_immediate>, completed<write_with_immediate>,
+                                   completed<compare_and_swap>, completed<fetch_and_add>>;
 
 }  // namespace verbena

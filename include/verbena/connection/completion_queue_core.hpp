@@ -144,7 +144,7 @@ class completion_queue_core {
   /// late completions of this queue pair find nobody.
   void detach(queue_pair_state& place, std::uint32_t depth) noexcept {
     taken_[static_cast<std::size_t>(&place - states_.get())] = false;
-    const std::uint32_t next = (place.owner + 0x1'0000U) & work_request_id::owner_mask;
+    const std::uint32_t next = (place.owner + 0x1'0000U) & work_request_id::own_mask;
     place = queue_pair_state{};
     place.owner = next;
     reserved_ -= depth;
@@ -177,7 +177,7 @@ class completion_queue_core {
     if (count < 0) return fail(verbs::negative_errno(count));
     std::vector<ibv_wc> mine;
     const auto is_mine = [owner = of.owner](const ibv_wc& entry) {
-      return work_request_id{entry.wr_id}.owner() == owner;
+      return work_request_id{entry.wr_id}.queue_pair() == owner;
     };
     std::copy_if(left_.begin(), left_.end(), std::back_inserter(mine), is_mine);
     std::erase_if(left_, is_mine);
@@ -223,9 +223,13 @@ class completion_queue_core {
   [[gnu::always_inline]] void dispatch(const ibv_wc& entry, Handlers& handle) {
     const work_request_id id{entry.wr_id};
     queue_pair_state& state = states_[id.owner() & place_mask_];
-    if (state.owner != id.owner()) [[unlikely]]
-      return;
-    if (entry.status != IBV_WC_SUCCESS) [[unlikely]] {
+    if constexpr (std::invocable<Handlers&, datagram>) {
+      if (is_datagram(entry, state)) {
+        const std::uint32_t retired = state.receives.retire(id.position());
+        return handle(datagram{entry, state.receive_at(id.position()), retired});
+      }
+    }
+    if (state.owner != id.owner() || entry.status != IBV_WC_SUCCESS) [[unlikely]] {
       using handler = std::remove_reference_t<decltype(failure_handler(handle))>;
       // Named: as a mere argument of the call g++ would keep all handlers in memory for it.
       by_copy_or_reference<handler> told = failure_handler(handle);
@@ -247,6 +251,14 @@ class completion_queue_core {
            tell<write_with_immediate>(entry, state, retired, handle) ||
            tell<compare_and_swap>(entry, state, retired, handle) ||
            tell<fetch_and_add>(entry, state, retired, handle));
+  }
+
+  /// Whether a receive on transport::ud has succeeded.
+  [[gnu::always_inline]] static bool is_datagram(const ibv_wc& entry,
+                                                 const queue_pair_state& state) noexcept {
+    const work_request_id id{entry.wr_id};
+    return state.owner != id.owner() && state.owner == id.queue_pair() &&
+           entry.status == IBV_WC_SUCCESS;
   }
 
   template <template <class, class, class> class Operation, class Handlers>
@@ -282,17 +294,25 @@ class completion_queue_core {
       int{std::invocable<Handlers&, completed<compare_and_swap>>} +
       int{std::invocable<Handlers&, completed<fetch_and_add>>};
 
+  /// What is no success of this owner: a failure, a datagram that nobody wants to hear of, or the
+  /// completion of a queue pair that is gone.
   template <class Handler>
   [[gnu::cold, gnu::noinline]] static void tell_failure(const ibv_wc& entry,
                                                         queue_pair_state& state,
                                                         by_copy_or_reference<Handler> handle) {
+    const work_request_id id{entry.wr_id};
+    if (state.owner != id.queue_pair()) return;
+    if (entry.status == IBV_WC_SUCCESS) {
+      state.receives.retire(id.position());
+      return;
+    }
     const failed request = note_failure(entry, state);
     if (request.what() != operation::marker || request.breaks_connection()) handle(request);
   }
 
   [[gnu::cold, gnu::noinline]] static failed note_failure(const ibv_wc& entry,
                                                           queue_pair_state& state) noexcept {
-    const work_request_id id{entry.wr_id};
+    const work_request_id id{entry.wr_id & ~(std::uint64_t{work_request_id::datagram} << 16)};
     (id.what() == operation::receive ? state.receives : state.sends).retire(id.position());
     const bool first = !state.broken();
     const auto why = static_cast<status>(entry.status);

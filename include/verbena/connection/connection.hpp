@@ -4,15 +4,18 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include <verbena/connection/attachment.hpp>
 #include <verbena/connection/completion_queue.hpp>
+#include <verbena/connection/datagram_session.hpp>
 #include <verbena/connection/deadline.hpp>
 #include <verbena/connection/endpoint_descriptor.hpp>
 #include <verbena/connection/post_on.hpp>
+#include <verbena/connection/reach.hpp>
 #include <verbena/connection/session.hpp>
 #include <verbena/memory/role.hpp>
 #include <verbena/policy/policy_set.hpp>
@@ -25,20 +28,21 @@ class cm_session;
 
 /// A connected queue pair (RTS): posts every operation its transport carries. Made by connecting
 /// an endpoint or by accepting; move-only, and moving it changes nothing for requests in flight.
+/// On transport::ud it is connected with nobody, and each send names its peer.
 /// One thread at a time uses it and its completion queue, unless the threading policy says else.
 template <class Policies>
 class basic_connection {
   using errors = typename Policies::errors;
   using clock = std::chrono::steady_clock;
 
-  static_assert(Policies::transport::queue_pair_type != IBV_QPT_UD,
-                "transport::ud has no connections: a datagram queue pair sends to any peer");
-
  public:
   using policies = Policies;
   using attachment_type =
       attachment<typename Policies::completion, typename Policies::threading::mutex>;
-  using session_type = std::conditional_t<Policies::setup::uses_cm, cm_session, no_session>;
+  using transport = typename Policies::transport;
+  using session_type =
+      std::conditional_t<Policies::setup::uses_cm, cm_session,
+                         std::conditional_t<transport::addressed, datagram_session, no_session>>;
   using queue_type = completion_queue<typename Policies::completion, errors>;
   /// For setup::cm: where connections of this kind are accepted.
   using listener = basic_listener<Policies>;
@@ -81,8 +85,29 @@ class basic_connection {
   /// remote_writable when none is named. Errors: errc::no_right with what is granted;
   /// errc::wire_value where T does not fit; errc::capacity for an index beyond those described.
   template <class T, role... Roles>
+    requires(!transport::addressed)
   auto peer(std::size_t index = 0) const {
     return errors::deliver(peers_.template at<T, Roles...>(index));
+  }
+
+  /// On transport::ud: whom a descriptor, of an endpoint on transport::ud, describes. Costs a call
+  /// of the driver: keep it. Errors: errc::wire_* for bytes that are no descriptor, errc::mismatch,
+  /// errc::no_usable_gid, moved_from; errno of ibv_create_ah.
+  [[nodiscard]] auto peer(std::span<const std::byte> descriptor) const
+    requires(transport::addressed)
+  {
+    return errors::deliver(
+        make_peer([&] { return link::described_peer(*attachment_, session_.self, descriptor); }));
+  }
+  /// On transport::ud: who sent a datagram, in its handler. Its queue key is this end's, as a
+  /// datagram does not tell it. Costs as much. Errors: errc::no_usable_gid where the datagram does
+  /// not tell where it came from, as one in several pieces of memory; errno of ibv_create_ah.
+  [[nodiscard]] auto peer(const datagram& from) const
+    requires(transport::addressed)
+  {
+    return errors::deliver(make_peer([&] {
+      return link::sender_of(*attachment_, session_.self, from, attachment_->options().queue_key);
+    }));
   }
   /// How many regions the peer has described.
   std::size_t peer_regions() const noexcept { return peers_.count; }
@@ -142,6 +167,12 @@ class basic_connection {
     basic_connection& self;
     completion_waiter& waiter;
   };
+
+  template <class Make>
+  result<verbena::peer> make_peer(Make&& make) const {
+    if (attachment_ == nullptr) return error{errc::moved_from, "making a peer of a connection"};
+    return make();
+  }
 
   /// Whether a failed wait failed for nothing but the peer's end. iWARP flushes by itself when the
   /// stream ends, and may be earlier than the CM's event.

@@ -78,11 +78,19 @@ class basic_endpoint {
     return errors::deliver(describe_with({region_record::of(regions)...}, sizeof...(Regions)));
   }
 
+  /// On transport::ud: makes it able to send, to whom each send names. On an error the endpoint is
+  /// gone. Errors: errc::no_usable_gid, errno of the transition.
+  template <class Transport = transport>
+    requires(Transport::addressed)
+  [[nodiscard]] auto connect() && {
+    return errors::deliver(std::move(*this).open_to_all());
+  }
+
   /// Connects to the end that the bytes describe. Both ends do this, in any order; neither knows
   /// when the other has. On an error the endpoint is gone. Errors: errc::wire_* for bytes that are
   /// no descriptor, errc::mismatch, errc::no_usable_gid, errno of the transition.
   template <class Setup = typename Policies::setup>
-    requires(!Setup::uses_cm)
+    requires(!Setup::uses_cm && !transport::addressed)
   [[nodiscard]] auto connect(std::span<const std::byte> peer) && {
     return errors::deliver(std::move(*this).connect_to(peer));
   }
@@ -136,6 +144,14 @@ class basic_endpoint {
     mine.regions = regions;
     BOOST_OUTCOME_TRY(attachment_->template allow<transport>(mine.regions.granted()));
     return mine.write();
+  }
+
+  result<basic_connection<Policies>> open_to_all() && {
+    if (attachment_ == nullptr) return error{errc::moved_from, "connecting an endpoint"};
+    std::unique_ptr<attachment_type> here = std::move(attachment_);
+    BOOST_OUTCOME_TRY(auto mine, link::describe<transport>(*here, first_packet_));
+    BOOST_OUTCOME_TRY(link::open<transport>(*here, first_packet_));
+    return basic_connection<Policies>{std::move(here), {}, datagram_session{{}, mine}};
   }
 
   result<basic_connection<Policies>> connect_to(std::span<const std::byte> bytes) && {

@@ -59,7 +59,8 @@ struct region_list {
 /// network order:
 ///   8 transport u8 | 9 link layer u8 | 10 reads answered u8 | 11 reads asked u8
 ///   12 kind of first GID u8 | 13 of second u8 | 14 lid u16 | 16 queue pair number u32
-///   20 first packet number u32 | 24 longest message u32 | 28 zero (4) | 32 GID (16) | 48 GID (16)
+///   20 first packet number u32 | 24 longest message u32 | 28 queue key u32, of UD only, else zero
+///   32 GID (16) | 48 GID (16)
 ///   64 regions, 24 bytes each, unused ones zero
 struct endpoint_descriptor {
   std::uint8_t transport = 0;  ///< an ibv_qp_type
@@ -71,6 +72,7 @@ struct endpoint_descriptor {
   std::uint32_t number = 0;        ///< 24 bits
   std::uint32_t first_packet = 0;  ///< 24 bits
   std::uint32_t max_message = 0;
+  std::uint32_t queue_key = 0;
   gid_offer gids{};
   region_list regions{};
 
@@ -91,6 +93,7 @@ struct endpoint_descriptor {
     wire::put(bytes, 16, number);
     wire::put(bytes, 20, first_packet);
     wire::put(bytes, 24, max_message);
+    wire::put(bytes, 28, queue_key);
     for (std::size_t i = 0; i < gids.size(); ++i) {
       wire::put(bytes, 12 + i, static_cast<std::uint8_t>(gids[i].kind));
       std::transform(gids[i].raw.begin(), gids[i].raw.end(),
@@ -124,6 +127,7 @@ struct endpoint_descriptor {
     value.number = wire::get<std::uint32_t>(bytes, 16);
     value.first_packet = wire::get<std::uint32_t>(bytes, 20);
     value.max_message = wire::get<std::uint32_t>(bytes, 24);
+    value.queue_key = wire::get<std::uint32_t>(bytes, 28);
     const auto field = [](const char* name, std::uint32_t found) {
       return error{errc::wire_value, std::string{name} + " " + std::to_string(found)};
     };
@@ -132,7 +136,9 @@ struct endpoint_descriptor {
       return field("queue pair number", value.number);
     if (value.first_packet > 0xff'ffff) return field("first packet number", value.first_packet);
     if (value.max_message == 0) return field("longest message", value.max_message);
-    if (wire::get<std::uint32_t>(bytes, 28) != 0) return field("reserved field", 28);
+    if (value.transport != IBV_QPT_UD && value.queue_key != 0) {
+      return field("queue key of a connected queue pair", value.queue_key);
+    }
     for (std::size_t i = 0; i < value.gids.size(); ++i) {
       const auto kind = wire::get<std::uint8_t>(bytes, 12 + i);
       if (kind > static_cast<std::uint8_t>(gid_kind::roce_v2)) return field("GID kind", kind);

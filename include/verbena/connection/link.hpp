@@ -37,6 +37,7 @@ result<endpoint_descriptor> describe(const Attachment& here, std::uint32_t first
   mine.number = here.native_handle()->qp_num;
   mine.first_packet = first_packet;
   mine.max_message = Transport::max_message(here.port());
+  if (Transport::addressed) mine.queue_key = here.options().queue_key;
   BOOST_OUTCOME_TRY(auto table, device.gids(here.options().port));
   if (const auto wanted = here.options().gid_index) {
     std::erase_if(table, [&](const ibv_gid_entry& each) { return each.gid_index != *wanted; });
@@ -87,14 +88,30 @@ result<ibv_ah_attr> address(const Attachment& here, const endpoint_descriptor& m
   return to;
 }
 
+/// Why two ends can not talk to each other, if so. Errors: errc::mismatch.
+inline result<void> same_transport(const endpoint_descriptor& mine,
+                                   const endpoint_descriptor& peer) {
+  if (peer.transport == mine.transport) return success();
+  return error{errc::mismatch, "this end's transport is " + std::to_string(mine.transport) +
+                                   ", the peer's " + std::to_string(peer.transport)};
+}
+
+/// INIT to RTR to RTS for datagrams to and from anybody.
+template <class Transport, class Attachment>
+result<void> open(Attachment& here, std::uint32_t first_packet) {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RTR;
+  BOOST_OUTCOME_TRY(here.modify(attributes, Transport::to_receive, "RTR"));
+  attributes.qp_state = IBV_QPS_RTS;
+  attributes.sq_psn = first_packet;
+  return here.modify(attributes, Transport::to_send, "RTS");
+}
+
 /// INIT to RTR to RTS towards `peer`: MTU and depths are the least of both ends.
 template <class Transport, class Attachment>
 result<void> connect(Attachment& here, const endpoint_descriptor& mine,
                      const endpoint_descriptor& peer) {
-  if (peer.transport != mine.transport) {
-    return error{errc::mismatch, "this end's transport is " + std::to_string(mine.transport) +
-                                     ", the peer's " + std::to_string(peer.transport)};
-  }
+  BOOST_OUTCOME_TRY(same_transport(mine, peer));
   BOOST_OUTCOME_TRY(auto to, address(here, mine, peer));
   const options& chosen = here.options();
   ibv_qp_attr attributes{};

@@ -50,6 +50,10 @@ struct options {
   /// What the peer may do to memory of this end, beside what the regions described grant.
   rights peer_may{};
 
+  /// What a datagram must know to be taken, on transport::ud; peers learn it from the descriptor.
+  /// With the highest bit set it is for privileged programs (IBA 10.2.5).
+  std::uint32_t queue_key = 0x1111'1111;
+
   /// How long to wait for an acknowledgement before sending again, and how often: a dead peer is
   /// noticed after about timeout x (retries + 1), rounded up to the codes of the adapter.
   std::chrono::nanoseconds ack_timeout = std::chrono::milliseconds{67};

@@ -37,6 +37,9 @@ inline std::string shortcomings(const queue_pair_state& state) {
     what += " (of unregistered memory " + std::to_string(state.inline_limit) +
             " bytes can be sent at a time: see options::inline_bytes)";
   }
+  if (result.failed_with(errc::short_receive)) {
+    what += " (a datagram's receive holds 40 bytes beside the message)";
+  }
   if (result.failed_with(errc::not_supported)) {
     what += " (" + shortcomings(state) + ")";
   }

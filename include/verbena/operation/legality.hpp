@@ -62,13 +62,14 @@ struct transport_rules {
   carriers as;
   const char* name;
   bool fence;             ///< whether a request can wait for earlier reads and atomics
+  bool addressed;         ///< whether each send names its peer, as there is no connection
   unsigned prefix_bytes;  ///< in front of a message in its receive: the GRH
 };
 
 inline constexpr std::array transports{
-    transport_rules{IBV_QPT_RC, rc, "rc", true, 0},
-    transport_rules{IBV_QPT_UC, uc, "uc", false, 0},
-    transport_rules{IBV_QPT_UD, ud, "ud", false, sizeof(ibv_grh)},
+    transport_rules{IBV_QPT_RC, rc, "rc", true, false, 0},
+    transport_rules{IBV_QPT_UC, uc, "uc", false, false, 0},
+    transport_rules{IBV_QPT_UD, ud, "ud", false, true, sizeof(ibv_grh)},
 };
 
 /// The row of an operation; not of the library's own marker, which no program posts.

@@ -13,6 +13,8 @@
 
 namespace verbena {
 
+class peer;
+
 /// The remote end of a request that names none.
 struct no_remote {};
 
@@ -30,7 +32,10 @@ class request {
   using remote_type = Remote;
   static constexpr std::size_t piece_count = Local::count;
   static constexpr rights local_rights = Local::granted;
-  static constexpr bool one_sided = !std::is_same_v<std::remove_cvref_t<Remote>, no_remote>;
+  /// Whether it says whom it is for.
+  static constexpr bool addressed = std::is_same_v<std::remove_cvref_t<Remote>, verbena::peer>;
+  static constexpr bool one_sided =
+      !addressed && !std::is_same_v<std::remove_cvref_t<Remote>, no_remote>;
   static constexpr option asked = Options::asked;
   static constexpr bool asks_signal = !has(asked, option::unsignaled);
   /// Whether its data has to travel in the work request: some of it is registered nowhere.
@@ -52,6 +57,14 @@ class request {
     assert(value < work_request_id::token_limit);
     return {local_, remote_, operands_, value};
   }
+
+  /// For this peer, as each send on transport::ud must say. The peer is used until the completion.
+  constexpr Operation<Local, const peer&, Options> to(const peer& receiver) const noexcept
+    requires(!one_sided)
+  {
+    return {local_, receiver, operands_, token_};
+  }
+  void to(const peer&& temporary) const = delete;
 
   /// Without a completion of its own; for signaling::per_operation.
   constexpr auto unsignaled() const noexcept { return asking<option::unsignaled>(); }

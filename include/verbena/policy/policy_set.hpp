@@ -87,6 +87,13 @@ struct select_policies {
                 "setup::cm connects transport::rc alone: with another transport name "
                 "setup::descriptor");
 
+  // What retires unsignaled requests at the end of a queue is a write of no bytes, see
+  // docs/decisions/0006-the-marker.md.
+  static_assert(chosen<axis::transport>::carries(operation::write) ||
+                    chosen<axis::signaling>::window(1U << 15U) == 1,
+                "transport::ud needs signaling::every: it has no writes, with which the library "
+                "completes unsignaled requests at the end of a queue");
+
   using type = policy_set<chosen<axis::transport>, chosen<axis::completion>, chosen<axis::setup>,
                           chosen<axis::errors>, chosen<axis::signaling>, chosen<axis::posting>,
                           chosen<axis::threading>, chosen<axis::accounting>>;

@@ -46,6 +46,7 @@ struct sample_request {
   static constexpr operation what = operation::send;
   static constexpr std::size_t piece_count = 1;
   static constexpr bool one_sided = false;
+  static constexpr bool addressed = false;
   static constexpr option asked = option::none;
   template <std::size_t>
   const view<std::byte, rights::local_read>& local() const noexcept;

@@ -41,12 +41,18 @@ concept tells_receive_prefix = requires {
   { P::receive_prefix } -> std::convertible_to<std::uint32_t>;
 };
 
+template <class P>
+concept tells_whether_sends_name_a_peer = requires {
+  { P::addressed } -> std::convertible_to<bool>;
+};
+
 /// Axis "transport": which operations are legal and which of them can be fenced, which attributes
-/// each transition of the queue pair needs (ibv_modify_qp(3)), how long a message may be, and how
-/// many bytes stand in front of it in a receive.
+/// each transition of the queue pair needs (ibv_modify_qp(3)), how long a message may be, how
+/// many bytes stand in front of it in a receive, and whether each send names its peer.
 template <class P>
 concept transport_policy =
     names_queue_pair_type<P> && tells_operations_carried<P> && tells_operations_fenced<P> &&
-    has_transition_masks<P> && tells_message_limit<P> && tells_receive_prefix<P>;
+    has_transition_masks<P> && tells_message_limit<P> && tells_receive_prefix<P> &&
+    tells_whether_sends_name_a_peer<P>;
 
 }  // namespace verbena

@@ -5,11 +5,12 @@
 namespace vb = verbena;
 
 vb::posted use(vb::queue_pair_state& state,
-               const vb::buffer<std::uint64_t, vb::grants_of<vb::sink>>& memory) {
+               const vb::buffer<std::uint64_t, vb::grants_of<vb::sink>>& memory,
+               const vb::peer& peer) {
   using policies = vb::policies<vb::transport::ud>;
 #ifdef FIXED
-  return vb::chain::post<policies>(state, vb::send(memory));
+  return vb::chain::post<policies>(state, vb::send(memory).to(peer));
 #else
-  return vb::chain::post<policies>(state, vb::send(memory).fenced());
+  return vb::chain::post<policies>(state, vb::send(memory).to(peer).fenced());
 #endif
 }

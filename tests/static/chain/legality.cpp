@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // The matrix of ibv_post_send(3), written down once more by hand, against what post takes.
+#include <utility>
+
 #include <verbena/chain/legal.hpp>
+#include <verbena/connection/peer.hpp>
 #include <verbena/memory/role.hpp>
 #include <verbena/memory/view.hpp>
 #include <verbena/operation/compare_and_swap.hpp>
@@ -36,23 +39,31 @@ constexpr int taken = 100 * int{vb::can_post<rc, Request>} + 10 * int{vb::can_po
 constexpr here h{{}, vb::lkey{0}, 0};
 constexpr there t{0, 0, vb::rkey{0}};
 
+template <class Request>
+using to_peer = decltype(std::declval<const Request&>().to(std::declval<const vb::peer&>()));
+
 }  // namespace
 
 static_assert(taken<decltype(vb::receive{h})> == 111);
-static_assert(taken<decltype(vb::send{h})> == 111);
+static_assert(taken<decltype(vb::send{h})> == 110);
+static_assert(taken<to_peer<decltype(vb::send{h})>> == 1);
 static_assert(taken<decltype(vb::read{h, t})> == 100);
 static_assert(taken<decltype(vb::receive{})> == 111);
-static_assert(taken<decltype(vb::send_with_immediate{h, 1})> == 111);
-static_assert(taken<decltype(vb::send_with_immediate{1})> == 111);
+static_assert(taken<decltype(vb::send_with_immediate{h, 1})> == 110);
+static_assert(taken<to_peer<decltype(vb::send_with_immediate{h, 1})>> == 1);
+static_assert(taken<decltype(vb::send_with_immediate{1})> == 110);
+static_assert(taken<to_peer<decltype(vb::send_with_immediate{1})>> == 1);
+static_assert(taken<to_peer<decltype(vb::receive{h})>> == 0);
 static_assert(taken<decltype(vb::write{h, t})> == 110);
 static_assert(taken<decltype(vb::write_with_immediate{h, t, 1})> == 110);
 static_assert(taken<decltype(vb::write_with_immediate{t, 1})> == 110);
 static_assert(taken<decltype(vb::compare_and_swap{h, t, 1, 2})> == 100);
 static_assert(taken<decltype(vb::fetch_and_add{h, t, 1})> == 100);
 
-// The flags: a fence on RC alone, solicited what completes at the peer, inline what is taken from
-// memory.
+// The flags, with a peer where it takes one: a fence on RC alone, solicited what completes at the
+// peer, inline what is taken from memory.
 static_assert(taken<decltype(vb::send{h}.fenced())> == 100);
+static_assert(taken<to_peer<decltype(vb::send{h}.fenced())>> == 0);
 static_assert(taken<decltype(vb::send_with_immediate{h, 1}.fenced())> == 100);
 static_assert(taken<decltype(vb::read{h, t}.fenced())> == 100);
 static_assert(taken<decltype(vb::write{h, t}.fenced())> == 100);
@@ -61,8 +72,10 @@ static_assert(taken<decltype(vb::compare_and_swap{h, t, 1, 2}.fenced())> == 100)
 static_assert(taken<decltype(vb::fetch_and_add{h, t, 1}.fenced())> == 100);
 static_assert(taken<decltype(vb::receive{h}.fenced())> == 0);
 
-static_assert(taken<decltype(vb::send{h}.solicited())> == 111);
-static_assert(taken<decltype(vb::send_with_immediate{h, 1}.solicited())> == 111);
+static_assert(taken<decltype(vb::send{h}.solicited())> == 110);
+static_assert(taken<to_peer<decltype(vb::send{h}.solicited())>> == 1);
+static_assert(taken<decltype(vb::send_with_immediate{h, 1}.solicited())> == 110);
+static_assert(taken<to_peer<decltype(vb::send_with_immediate{h, 1}.solicited())>> == 1);
 static_assert(taken<decltype(vb::write_with_immediate{h, t, 1}.solicited())> == 110);
 static_assert(taken<decltype(vb::read{h, t}.solicited())> == 0);
 static_assert(taken<decltype(vb::write{h, t}.solicited())> == 0);
@@ -70,8 +83,10 @@ static_assert(taken<decltype(vb::compare_and_swap{h, t, 1, 2}.solicited())> == 0
 static_assert(taken<decltype(vb::fetch_and_add{h, t, 1}.solicited())> == 0);
 static_assert(taken<decltype(vb::receive{h}.solicited())> == 0);
 
-static_assert(taken<decltype(vb::send{h}.inlined())> == 111);
-static_assert(taken<decltype(vb::send_with_immediate{h, 1}.inlined())> == 111);
+static_assert(taken<decltype(vb::send{h}.inlined())> == 110);
+static_assert(taken<to_peer<decltype(vb::send{h}.inlined())>> == 1);
+static_assert(taken<decltype(vb::send_with_immediate{h, 1}.inlined())> == 110);
+static_assert(taken<to_peer<decltype(vb::send_with_immediate{h, 1}.inlined())>> == 1);
 static_assert(taken<decltype(vb::write{h, t}.inlined())> == 110);
 static_assert(taken<decltype(vb::write_with_immediate{h, t, 1}.inlined())> == 110);
 static_assert(taken<decltype(vb::read{h, t}.inlined())> == 0);
@@ -81,7 +96,8 @@ static_assert(taken<decltype(vb::receive{h}.inlined())> == 0);
 
 // Memory that is registered nowhere can only be taken from.
 constexpr vb::unregistered bare{"text"};
-static_assert(taken<decltype(vb::send{bare})> == 111);
+static_assert(taken<decltype(vb::send{bare})> == 110);
+static_assert(taken<to_peer<decltype(vb::send{bare})>> == 1);
 static_assert(taken<decltype(vb::receive{bare})> == 0);
 
 // Each operation that a program can post is one row, and stands above.

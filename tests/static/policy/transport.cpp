@@ -17,6 +17,7 @@ struct smallest {
   static constexpr bool fences(vb::operation) noexcept { return false; }
   static constexpr std::uint32_t max_message(const ibv_port_attr&) noexcept { return 1; }
   static constexpr std::uint32_t receive_prefix = 0;
+  static constexpr bool addressed = false;
 };
 static_assert(vb::transport_policy<smallest>);
 static_assert(std::is_same_v<vb::policies<smallest>::transport, smallest>);
@@ -60,6 +61,13 @@ struct without_prefix : smallest {
 };
 static_assert(!vb::tells_receive_prefix<without_prefix> && !vb::transport_policy<without_prefix>);
 
+struct without_addressed : smallest {
+ private:
+  using smallest::addressed;
+};
+static_assert(!vb::tells_whether_sends_name_a_peer<without_addressed> &&
+              !vb::transport_policy<without_addressed>);
+
 // A datagram is one packet, and has 40 bytes in front of it in a receive (ibv_post_recv(3)).
 constexpr ibv_port_attr port(ibv_mtu active) {
   ibv_port_attr made{};
@@ -73,3 +81,7 @@ static_assert(vb::transport::ud::max_message(port(IBV_MTU_256)) == 256);
 static_assert(vb::transport::ud::max_message(port(IBV_MTU_4096)) == 4096);
 static_assert(vb::transport::rc::receive_prefix == 0 && vb::transport::uc::receive_prefix == 0);
 static_assert(vb::transport::ud::receive_prefix == 40);
+
+// Whom a send is for is said where there is no connection.
+static_assert(!vb::transport::rc::addressed && !vb::transport::uc::addressed);
+static_assert(vb::transport::ud::addressed);

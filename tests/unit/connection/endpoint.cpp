@@ -445,7 +445,7 @@ TEST_CASE("FC-29 bytes that are no descriptor give a typed error and no transiti
   CHECK(changed(9, IBV_LINK_LAYER_INFINIBAND) == vb::errc::mismatch);
   CHECK(changed(16, 1) == vb::errc::wire_value);  // queue pair number above 24 bits
   CHECK(changed(20, 1) == vb::errc::wire_value);  // packet number above 24 bits
-  CHECK(changed(28, 1) == vb::errc::wire_value);  // reserved
+  CHECK(changed(28, 1) == vb::errc::wire_value);  // queue key, of RC
   CHECK(changed(12, 4) == vb::errc::wire_value);  // kind of GID
 }
 

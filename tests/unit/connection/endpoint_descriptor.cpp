@@ -67,3 +67,15 @@ TEST_CASE("FC-29 an endpoint's descriptor is these bytes on every machine") {
   CHECK(read.gids[1].raw[15] == 9);
   CHECK(read.regions.count == 2);
 }
+
+TEST_CASE("a datagram endpoint's descriptor has a queue key, and no other") {
+  vb::endpoint_descriptor mine = vb::endpoint_descriptor::read(golden).value();
+  mine.transport = IBV_QPT_UD;
+  mine.queue_key = 0x1234'5678;
+  const vb::descriptor_bytes bytes = mine.write();
+  CHECK(bytes[28] == std::byte{0x12});
+  CHECK(bytes[31] == std::byte{0x78});
+  CHECK(vb::endpoint_descriptor::read(bytes).value().queue_key == 0x1234'5678);
+  mine.transport = IBV_QPT_RC;
+  CHECK(vb::endpoint_descriptor::read(mine.write()).error() == vb::errc::wire_value);
+}

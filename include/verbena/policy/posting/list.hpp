@@ -57,7 +57,7 @@ struct list {
     write_entries(entries, request);
   }
 
-  /// The numbers that a request works with, and those of an atomic's target beside them.
+  /// The numbers that a request works with, those of an atomic's target beside them, and its peer.
   template <class Request>
   [[gnu::always_inline]] static void write_numbers(ibv_send_wr& work,
                                                    const Request& request) noexcept {
@@ -67,6 +67,11 @@ struct list {
         work.wr.rdma.remote_addr = request.remote().address();
         work.wr.rdma.rkey = static_cast<std::uint32_t>(request.remote().key());
       }
+    }
+    if constexpr (Request::addressed) {
+      work.wr.ud.ah = request.remote().native_handle();
+      work.wr.ud.remote_qpn = request.remote().number();
+      work.wr.ud.remote_qkey = request.remote().queue_key();
     }
     if constexpr (is_atomic(Request::what)) {
       work.wr.atomic.remote_addr = request.remote().address();

@@ -19,6 +19,7 @@ struct rc {
   static constexpr int to_send = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC |
                                  IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT;
   static constexpr std::uint32_t receive_prefix = legality::rules_of(IBV_QPT_RC).prefix_bytes;
+  static constexpr bool addressed = legality::rules_of(IBV_QPT_RC).addressed;
 
   static constexpr bool carries(operation of) noexcept { return legality::carries(IBV_QPT_RC, of); }
   static constexpr bool fences(operation of) noexcept { return legality::fences(IBV_QPT_RC, of); }

@@ -19,6 +19,7 @@ struct uc {
       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   static constexpr int to_send = IBV_QP_STATE | IBV_QP_SQ_PSN;
   static constexpr std::uint32_t receive_prefix = legality::rules_of(IBV_QPT_UC).prefix_bytes;
+  static constexpr bool addressed = legality::rules_of(IBV_QPT_UC).addressed;
 
   static constexpr bool carries(operation of) noexcept { return legality::carries(IBV_QPT_UC, of); }
   static constexpr bool fences(operation of) noexcept { return legality::fences(IBV_QPT_UC, of); }

@@ -17,6 +17,7 @@ struct ud {
   static constexpr int to_receive = IBV_QP_STATE;
   static constexpr int to_send = IBV_QP_STATE | IBV_QP_SQ_PSN;
   static constexpr std::uint32_t receive_prefix = legality::rules_of(IBV_QPT_UD).prefix_bytes;
+  static constexpr bool addressed = legality::rules_of(IBV_QPT_UD).addressed;
 
   static constexpr bool carries(operation of) noexcept { return legality::carries(IBV_QPT_UD, of); }
   static constexpr bool fences(operation of) noexcept { return legality::fences(IBV_QPT_UD, of); }
