@@ -225,3 +225,34 @@ TEST_CASE("operations: FC-27 a fenced write does not overtake the read before it
   both.here.wait(soon, vb::on([](const vb::failed& f) { no_failure(f); }));
   CHECK(same(old.elements(), fresh.elements()));
 }
+
+TEMPLATE_TEST_CASE("operations: capabilities are what a post is measured by", "[operations]", rc,
+                   uc) {
+  VERBENA_DEVICE_OR_SKIP(device);
+  VERBENA_TRANSPORT_OR_SKIP(device, TestType);
+  const auto both = links::connect<TestType>(device, {.send_depth = 64, .reads_asked = 3});
+  const vb::capabilities can = both.here.capabilities();
+  const bool iwarp = device.domain().device().is_iwarp();
+  const bool reads = TestType::policies::transport::carries(vb::operation::read);
+  CHECK(can.device == device.name());
+  CHECK(can.transport == (reads ? "rc" : "uc"));
+  CHECK(can.immediates == !iwarp);
+  CHECK(can.atomics == (reads && !iwarp));
+  CHECK(can.fenced_reads == (reads && !iwarp));
+  CHECK(can.empty_receives == !iwarp);
+  CHECK(can.reads == (reads ? 3 : 0));
+  CHECK(can.send_depth >= 64);
+  CHECK(can.send_pieces >= 2);
+  CHECK(can.receive_pieces >= 2);
+  CHECK((can.read_pieces != 0) == reads);
+  CHECK(can.inline_bytes == both.here.granted().max_inline_data);
+  CHECK(can.max_message >= 1U << 20U);
+  const std::string shown = to_string(can);
+  CHECK(shown.starts_with("transport::" + can.transport + " on " + device.name() + "\n"));
+  CHECK(shown.find(std::string{"atomics: "} + (can.atomics ? "yes" : "no")) != std::string::npos);
+  auto moved = vb::endpoint<>{device};
+  CHECK(moved.capabilities().reads == 0);
+  const vb::endpoint<> other = std::move(moved);
+  // NOLINTNEXTLINE(bugprone-use-after-move)
+  CHECK(moved.capabilities().device.empty());
+}

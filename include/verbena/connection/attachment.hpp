@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include <verbena/connection/capabilities.hpp>
 #include <verbena/connection/completion_queue_core.hpp>
 #include <verbena/connection/deadline.hpp>
 #include <verbena/connection/endpoint_descriptor.hpp>
@@ -137,6 +138,27 @@ class attachment {
       most = std::min(most, static_cast<std::uint32_t>(std::max(limit, 1)));
     }
     state_->read_pieces = depth == 0 ? std::uint8_t{0} : in_a_byte(most);
+    reads_ = depth;
+  }
+
+  template <class Transport>
+  verbena::capabilities capabilities() const {
+    const queue_pair_state& now = *state_;
+    const bool reads = Transport::carries(operation::read);
+    return {.device = device().name(),
+            .transport = legality::rules_of(Transport::queue_pair_type).name,
+            .immediates = !now.lacks(feature::immediates),
+            .atomics = !now.lacks(feature::atomics),
+            .fenced_reads = reads && !now.lacks(feature::beyond_iwarp),
+            .empty_receives = !now.lacks(feature::beyond_iwarp),
+            .reads = reads_,
+            .send_depth = now.sends.capacity,
+            .receive_depth = now.receives.capacity,
+            .send_pieces = now.send_pieces,
+            .receive_pieces = now.receive_pieces,
+            .read_pieces = now.read_pieces,
+            .inline_bytes = now.inline_limit,
+            .max_message = now.max_message};
   }
 
   /// Makes every request outstanding or posted from now on complete as flushed.
@@ -443,6 +465,7 @@ class attachment {
   ibv_qp_cap granted_{};
   ibv_port_attr port_{};
   rights allowed_{};
+  std::uint8_t reads_ = 0;  ///< in flight, as agreed with the peer
   bool waits_ = false;
   [[no_unique_address]] Mutex mutex_;
 };

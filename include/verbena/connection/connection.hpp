@@ -137,6 +137,10 @@ class basic_connection {
   ibv_qp_cap granted() const noexcept {
     return attachment_ ? attachment_->granted() : ibv_qp_cap{};
   }
+  /// What can be posted on it; nothing once closed.
+  verbena::capabilities capabilities() const {
+    return attachment_ ? attachment_->template capabilities<transport>() : verbena::capabilities{};
+  }
   ibv_qp* native_handle() const noexcept {
     return attachment_ ? attachment_->native_handle() : nullptr;
   }

@@ -131,7 +131,7 @@ result<void> connect(Attachment& here, const endpoint_descriptor& mine,
   attributes.timeout = verbs::ack_timeout_code(chosen.ack_timeout);
   BOOST_OUTCOME_TRY(here.modify(attributes, Transport::to_send, "RTS"));
   here.state().max_message = std::min(mine.max_message, peer.max_message);
-  here.agree_on_reads(attributes.max_rd_atomic);
+  if (Transport::carries(operation::read)) here.agree_on_reads(attributes.max_rd_atomic);
   return success();
 }
 
