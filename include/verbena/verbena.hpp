@@ -18,6 +18,7 @@
 #include <verbena/policy/setup/cm.hpp>
 #include <verbena/policy/signaling/one_in.hpp>
 #include <verbena/policy/signaling/per_operation.hpp>
+#include <verbena/policy/threading/shared.hpp>
 #include <verbena/policy/transport/uc.hpp>
 #include <verbena/policy/transport/ud.hpp>
 #include <verbena/version.hpp>

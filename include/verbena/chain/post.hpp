@@ -177,16 +177,18 @@ template <work_queue Queue>
 
 /// What a provider did not take whole. How much it took is in the id of the request it refused:
 /// not in its place in the chain, which would have to be kept over the call. Out of memory with
-/// requests outstanding means that its queue is fuller than the device said it may be.
+/// requests outstanding means that its queue is fuller than the device said it may be. `counted`
+/// are those that have been counted as posted already.
 template <work_queue Queue>
 [[gnu::cold, gnu::noinline]] posted partly(queue_pair_state& state, std::uint32_t requests,
-                                           answer got) noexcept {
+                                           answer got, std::uint32_t counted) noexcept {
   work_queue_positions& queue = state.*Queue;
+  const std::uint32_t first = queue.posted - counted;
   std::uint16_t entered = 0;
   if (got.refuses && requests > 1) {
-    entered = static_cast<std::uint16_t>(work_request_id{got.refused}.position() - queue.posted);
+    entered = static_cast<std::uint16_t>(work_request_id{got.refused}.position() - first);
   }
-  queue.post(entered);
+  queue.post(entered - counted);
   // Sends that did not enter have been counted. The next one is signaled, never later than due.
   if (Queue == &queue_pair_state::sends) {
     state.unsignaled = static_cast<std::uint16_t>(state.signal_window - 1);
@@ -258,12 +260,16 @@ template <class Policies, class... Requests>
             work_request_id::make(Request::what, state.owner, position + Index, request.token());
         return label{id.word, signaled, goes_inline(state, request)};
       };
+  // Where another thread polls, a completion may come before the provider has returned.
+  constexpr std::uint32_t counted = Policies::threading::any_thread ? count : 0;
+  if (counted != 0) state.sends.post(counted);
   const answer got = Policies::posting::post(state.queue_pair, label_of, requests...);
   // Whether a lone request was refused needs no telling; the constant for it g++ keeps over the
   // call.
   if (!got.complete()) [[unlikely]]
-    return partly<&queue_pair_state::sends>(state, count, count == 1 ? answer{got.value} : got);
-  state.sends.post(count);
+    return partly<&queue_pair_state::sends>(state, count, count == 1 ? answer{got.value} : got,
+                                            counted);
+  if (counted == 0) state.sends.post(count);
   return posted{count};
 }
 
@@ -321,12 +327,14 @@ template <class Policies, class... Requests>
     (add.template operator()<Index>(requests), ...);
   }(std::index_sequence_for<Requests...>{});
   note_receives(state, position, requests...);
+  constexpr std::uint32_t counted = Policies::threading::any_thread ? count : 0;
+  if (counted != 0) state.receives.post(counted);
   ibv_recv_wr* stopped = nullptr;
   const int value = ibv_post_recv(state.queue_pair, work.data(), &stopped);
   const answer got = answer::from<count>(value, stopped);
   if (!got.complete()) [[unlikely]]
-    return partly<&queue_pair_state::receives>(state, count, got);
-  state.receives.post(count);
+    return partly<&queue_pair_state::receives>(state, count, got, counted);
+  if (counted == 0) state.receives.post(count);
   return posted{count};
 }
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -440,6 +441,8 @@ class attachment {
   /// An empty signaled write, whose completion retires the unsignaled requests before it.
   [[gnu::cold, gnu::noinline]] result<void> post_marker() {
     queue_pair_state& state = *state_;
+    const std::lock_guard guard{mutex_};
+    if (!state.sends.has_room(1)) return system_failure(ENOMEM, "cannot post a marker");
     ibv_send_wr work{};
     work.wr_id = work_request_id::make(operation::marker, state.owner, state.sends.posted, 0).word;
     work.opcode = IBV_WR_RDMA_WRITE;
@@ -467,7 +470,7 @@ class attachment {
   rights allowed_{};
   std::uint8_t reads_ = 0;  ///< in flight, as agreed with the peer
   bool waits_ = false;
-  [[no_unique_address]] Mutex mutex_;
+  Mutex mutex_;
 };
 
 }  // namespace verbena

@@ -148,12 +148,8 @@ class basic_connection {
  private:
   using mutex_type = typename Policies::threading::mutex;
   mutex_type& mutex() noexcept {
-    if constexpr (std::is_empty_v<mutex_type>) {
-      static constinit mutex_type nothing{};
-      return nothing;
-    } else {
-      return attachment_->mutex();
-    }
+    static mutex_type of_what_is_closed;
+    return attachment_ != nullptr ? attachment_->mutex() : of_what_is_closed;
   }
 
   /// Lets a wait look at the session.

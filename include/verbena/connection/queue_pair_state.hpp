@@ -60,8 +60,8 @@ struct alignas(64) queue_pair_state {
   /// finds a full queue finds this too.
   constexpr void fail(status why) noexcept {
     if (failure == status::success) failure = why;
-    sends.capacity = 0;
-    receives.capacity = 0;
+    sends.shut();
+    receives.shut();
   }
 };
 

@@ -11,9 +11,18 @@ concept basic_lockable = requires(M& mutex) {
   mutex.unlock();
 };
 
-/// Axis "threading": what guards a connection's posts. `mutex` is held for the whole of a post.
 template <class P>
-concept threading_policy =
+concept has_mutex =
     basic_lockable<typename P::mutex> && std::default_initializable<typename P::mutex>;
+
+template <class P>
+concept tells_whether_any_thread_posts = requires {
+  { P::any_thread } -> std::convertible_to<bool>;
+};
+
+/// Axis "threading": what guards a connection's posts. `mutex` is held for the whole of a post;
+/// `any_thread` says that another thread may poll meanwhile.
+template <class P>
+concept threading_policy = has_mutex<P> && tells_whether_any_thread_posts<P>;
 
 }  // namespace verbena

@@ -15,8 +15,8 @@
 namespace verbena {
 
 /// Positions of one work queue. They count up modulo 2^32; a wr_id carries the low 16 bits, which
-/// is why no queue may be deeper than 2^15. One thread at a time posts and polls; others may read
-/// what is marked so.
+/// is why no queue may be deeper than 2^15. One thread at a time posts and one polls; others may
+/// read what is marked so.
 struct work_queue_positions {
   static constexpr std::uint32_t depth_limit = 1U << 15;
 
@@ -24,10 +24,12 @@ struct work_queue_positions {
   std::uint32_t retired = 0;
   std::uint32_t capacity = 0;  ///< 0 once the queue pair has failed
 
-  constexpr std::uint32_t outstanding() const noexcept { return posted - retired; }
+  constexpr std::uint32_t outstanding() const noexcept { return read(posted) - read(retired); }
   constexpr bool has_room(std::uint32_t requests) const noexcept {
-    return outstanding() + requests <= capacity;
+    return outstanding() + requests <= read(capacity);
   }
+  /// Nothing more has room.
+  constexpr void shut() noexcept { store(capacity, 0); }
 
   constexpr void post(std::uint32_t requests) noexcept { store(posted, posted + requests); }
 
@@ -55,6 +57,12 @@ struct work_queue_positions {
     if (!std::is_constant_evaluated()) return __atomic_store_n(&word, value, __ATOMIC_RELAXED);
 #endif
     word = value;
+  }
+  static constexpr std::uint32_t read(const std::uint32_t& word) noexcept {
+#if VERBENA_THREAD_SANITIZER
+    if (!std::is_constant_evaluated()) return __atomic_load_n(&word, __ATOMIC_RELAXED);
+#endif
+    return word;
   }
   static std::uint32_t load(const std::uint32_t& word) noexcept {
     return __atomic_load_n(&word, __ATOMIC_RELAXED);

@@ -3,6 +3,7 @@
 
 #include <verbena/policy/policy_set.hpp>
 #include <verbena/policy/threading.hpp>
+#include <verbena/policy/threading/shared.hpp>
 
 namespace vb = verbena;
 
@@ -12,12 +13,14 @@ struct smallest {
     void lock() {}
     void unlock() {}
   };
+  static constexpr bool any_thread = true;
 };
 static_assert(vb::threading_policy<smallest>);
 static_assert(std::is_same_v<vb::policies<smallest>::threading, smallest>);
 
 struct with_std {
   using mutex = std::recursive_mutex;
+  static constexpr bool any_thread = true;
 };
 static_assert(vb::threading_policy<with_std>);
 
@@ -25,8 +28,16 @@ struct without_unlock {
   struct mutex {
     void lock() {}
   };
+  static constexpr bool any_thread = true;
 };
-static_assert(!vb::threading_policy<without_unlock>);
+static_assert(!vb::has_mutex<without_unlock> && !vb::threading_policy<without_unlock>);
 
-// The default costs no room.
-static_assert(std::is_empty_v<vb::threading::single_owner::mutex>);
+struct without_shared {
+  using mutex = std::mutex;
+};
+static_assert(!vb::tells_whether_any_thread_posts<without_shared> &&
+              !vb::threading_policy<without_shared>);
+
+// The default costs a byte.
+static_assert(sizeof(vb::threading::single_owner::mutex) == 1);
+static_assert(!vb::threading::single_owner::any_thread && vb::threading::shared::any_thread);

@@ -49,6 +49,7 @@ struct two_in_three {
 
 /// Counts how often the lock is taken.
 struct counted {
+  static constexpr bool any_thread = true;
   struct mutex {
     static inline int locks = 0;
     static inline int held = 0;

@@ -2,16 +2,15 @@
 #pragma once
 
 #include <verbena/policy/threading.hpp>
+#include <verbena/policy/threading/one_at_a_time.hpp>
 
 namespace verbena::threading {
 
-/// One thread at a time uses a connection and its completion queue: no lock, no atomic.
+/// One thread at a time uses a connection and its completion queue: no lock, no atomic. Builds with
+/// assertions end when two threads are found posting at once.
 struct single_owner {
-  /// Locks nothing.
-  struct mutex {
-    static constexpr void lock() noexcept {}
-    static constexpr void unlock() noexcept {}
-  };
+  using mutex = one_at_a_time;
+  static constexpr bool any_thread = false;
 };
 
 static_assert(threading_policy<single_owner>);
