@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include <verbena/chain/legal.hpp>
@@ -67,6 +68,12 @@ template <class Request>
 /// a piece of no bytes is refused.
 inline constexpr std::size_t longest_piece = std::size_t{1} << 31;
 
+/// A reason in a block of its own: else clang loads it on the way past, before it is asked for.
+[[gnu::always_inline]] inline errc refused(errc why) noexcept {
+  asm volatile("");
+  return why;
+}
+
 /// What of a request does not suit the queue pair, errc{} when all does.
 template <class Request>
 [[gnu::always_inline]] inline errc judge(const queue_pair_state& state,
@@ -76,53 +83,54 @@ template <class Request>
     constexpr bool receives = what == operation::receive;
     if constexpr (needs<Request> != feature::none) {
       if (state.lacks(needs<Request>)) [[unlikely]]
-        return errc::not_supported;
+        return refused(errc::not_supported);
     }
     if constexpr (is_atomic(what)) {
       if (state.read_pieces == 0) [[unlikely]]
-        return errc::not_supported;
+        return refused(errc::not_supported);
     } else if constexpr (what == operation::read) {
+      // Where no reads were agreed on, refusal() says so: the number would be kept for it.
       if (Request::piece_count > state.read_pieces) [[unlikely]]
-        return state.read_pieces == 0 ? errc::not_supported : errc::too_many_pieces;
+        return refused(Request::piece_count == 1 ? errc::not_supported : errc::too_many_pieces);
     } else if constexpr (Request::piece_count > 1) {
       if (Request::piece_count > (receives ? state.receive_pieces : state.send_pieces)) [[unlikely]]
-        return errc::too_many_pieces;
+        return refused(errc::too_many_pieces);
     }
     if ((is_foreign(request.template local<Index>(), state.domain) || ...)) [[unlikely]] {
-      return errc::foreign_domain;
+      return refused(errc::foreign_domain);
     }
     if constexpr (Request::inline_only) {
       if (size_of(request) > state.inline_limit) [[unlikely]]
-        return errc::inline_too_long;
+        return refused(errc::inline_too_long);
     }
     if constexpr (is_atomic(what)) {
       if (request.template local<0>().size() == 0) [[unlikely]]
-        return errc::empty_piece;
+        return refused(errc::empty_piece);
       if (request.remote().size() == 0) [[unlikely]]
-        return errc::outside_region;
+        return refused(errc::outside_region);
       if (request.remote().address() % atomic_size != 0) [[unlikely]]
-        return errc::misaligned;
+        return refused(errc::misaligned);
       return errc{};
     }
     const std::size_t most = receives ? longest_piece : state.max_message;
     if (((request.template local<Index>().size_bytes() - 1 >= most) || ...)) [[unlikely]] {
       const bool empty = ((request.template local<Index>().size_bytes() == 0) || ...);
-      return empty ? errc::empty_piece : errc::message_too_long;
+      return refused(empty ? errc::empty_piece : errc::message_too_long);
     }
     const std::size_t total = size_of(request);
     if (!receives && sizeof...(Index) > 1 && total > most) [[unlikely]] {
-      return errc::message_too_long;
+      return refused(errc::message_too_long);
     }
     if constexpr (Request::one_sided && Request::piece_count != 0) {
       if (total > request.remote().size_bytes()) [[unlikely]]
-        return errc::outside_region;
+        return refused(errc::outside_region);
     }
     return errc{};
   }(std::make_index_sequence<Request::piece_count>{});
 }
 
 /// The same of a chain, which needs room first.
-template <class... Requests>
+template <bool CallsBetween = false, class... Requests>
 [[gnu::always_inline]] inline errc judge_chain(const queue_pair_state& state,
                                                const work_queue_positions& queue,
                                                const Requests&... requests) noexcept {
@@ -131,11 +139,20 @@ template <class... Requests>
   errc why{};
   (void)(((why = judge(state, requests)) != errc{}) || ...);
   // From here on memory is read again: sizes kept from their sum, beside the immediates that came
-  // in registers, would only be spilled.
+  // in registers, would only be spilled. A call does the same.
   constexpr bool sums = ((Requests::what != operation::receive) && ...);
   constexpr std::size_t kept =
       posting::piece_sum<Requests...> + 2 * (0 + ... + std::size_t{has_immediate(Requests::what)});
-  if constexpr (sums && kept > 3) asm volatile("" : : : "memory");
+  if constexpr (!CallsBetween && sums && kept > 3) asm volatile("" : : : "memory");
+  return why;
+}
+
+/// What is wrong with a chain that judge refuses, exactly: a read where the peers agreed on none
+/// has too many pieces too.
+template <class... Requests>
+constexpr errc exactly(const queue_pair_state& state, errc why) noexcept {
+  constexpr bool reads = ((Requests::what == operation::read) || ...);
+  if (reads && why == errc::too_many_pieces && state.read_pieces == 0) return errc::not_supported;
   return why;
 }
 
@@ -146,10 +163,10 @@ using work_queue = work_queue_positions queue_pair_state::*;
 /// that is longer than the queue will never have it, nor will one that does not fit beside the
 /// unsignaled requests at the end: what retires those is the next signal, which this chain would
 /// have to bring.
-template <work_queue Queue>
+template <work_queue Queue, class... Requests>
 [[gnu::cold, gnu::noinline]] posted refusal(const queue_pair_state& state, std::uint32_t requests,
                                             errc why) noexcept {
-  if (why != errc::would_block) return {progress{0, why}};
+  if (why != errc::would_block) return {progress{0, exactly<Requests...>(state, why)}};
   if (state.broken()) return {progress{0, errc::broken}};
   const work_queue_positions& queue = state.*Queue;
   std::uint32_t held = 0;
@@ -160,8 +177,9 @@ template <work_queue Queue>
 }
 
 /// What a provider did not take whole. How much it took is in the id of the request it refused:
-/// not in its place in the chain, which would have to be kept over the call. Out of memory with
-/// requests outstanding means that its queue is fuller than the device said it may be.
+/// not in its place in the chain, which would have to be kept over the call. Out of memory (rxe's
+/// ibv_wr_complete: of space) with requests outstanding means that its queue is fuller than the
+/// device said it may be.
 template <work_queue Queue>
 [[gnu::cold, gnu::noinline]] posted partly(queue_pair_state& state, std::uint32_t requests,
                                            answer got) noexcept {
@@ -176,7 +194,9 @@ template <work_queue Queue>
     state.unsignaled = static_cast<std::uint16_t>(state.signal_window - 1);
   }
   const int number = verbs::refused_errno(got.value);
-  if (number == ENOMEM && queue.outstanding() != 0) return {progress{entered, errc::would_block}};
+  if ((number == ENOMEM || number == ENOSPC) && queue.outstanding() != 0) {
+    return {progress{entered, errc::would_block}};
+  }
   return {progress::system(entered, number)};
 }
 
@@ -217,22 +237,27 @@ template <class Policies, class... Requests>
 [[gnu::always_inline]] inline posted post_sends(queue_pair_state& state,
                                                 const Requests&... requests) {
   constexpr std::uint32_t count = sizeof...(Requests);
+  // An ibv_qp_ex is called for each request: what would be kept over that is read again instead.
+  constexpr bool calls_between = Policies::posting::uses_qp_ex;
   if constexpr (Policies::accounting::checks) {
-    const errc why = judge_chain(state, state.sends, requests...);
+    const errc why = judge_chain<calls_between>(state, state.sends, requests...);
     if (why != errc{}) [[unlikely]]
-      return refusal<&queue_pair_state::sends>(state, count, why);
+      return refusal<&queue_pair_state::sends, Requests...>(state, count, why);
   } else {
     assert(judge_chain(state, state.sends, requests...) == errc{});
   }
 #ifndef NDEBUG
   note_uses(state.sends, requests...);
 #endif
-  const std::uint32_t position = state.sends.posted;
-  std::uint16_t unsignaled = state.unsignaled;
+  std::conditional_t<calls_between, const std::uint32_t&, const std::uint32_t> position =
+      state.sends.posted;
+  std::conditional_t<calls_between, std::uint16_t&, std::uint16_t> unsignaled = state.unsignaled;
   const auto label_of =
       [&]<std::size_t Index, class Request>(const Request& request) __attribute__((always_inline)) {
+        std::uint16_t counted = unsignaled;
         const bool signaled =
-            Policies::signaling::signals(unsignaled, state.signal_window, Request::asks_signal);
+            Policies::signaling::signals(counted, state.signal_window, Request::asks_signal);
+        unsignaled = counted;
         // Before the provider's call, so that it need not be kept during it.
         if (Index + 1 == count) {
           state.unsignaled = unsignaled;
