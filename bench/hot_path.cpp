@@ -64,7 +64,7 @@ using policies = vb::core_of<vb::policies<Accounting>>;
 template <class Post>
 void by_hand(benchmark::State& run, Post post) {
   auto queue = made_state<twin::queue>();
-  queue.qp = &accepting::instance.queue_pair;
+  queue.qp = &accepting::instance.queue_pair.qp_base;
   std::array<void*, 64> data{};
   queue.memory_at = data.data();
   for (auto _ : run) {
@@ -76,7 +76,7 @@ void by_hand(benchmark::State& run, Post post) {
 template <class Post>
 void by_verbena(benchmark::State& run, Post post) {
   auto state = made_state<vb::queue_pair_state>();
-  state.queue_pair = &accepting::instance.queue_pair;
+  state.queue_pair = &accepting::instance.queue_pair.qp_base;
   state.memory_at = ring.data();
   for (auto _ : run) {
     benchmark::DoNotOptimize(post(state));

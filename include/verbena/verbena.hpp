@@ -15,6 +15,7 @@
 #include <verbena/policy/errors/handled_by.hpp>
 #include <verbena/policy/errors/returning.hpp>
 #include <verbena/policy/errors/terminating.hpp>
+#include <verbena/policy/posting/builder.hpp>
 #include <verbena/policy/setup/cm.hpp>
 #include <verbena/policy/signaling/one_in.hpp>
 #include <verbena/policy/signaling/per_operation.hpp>

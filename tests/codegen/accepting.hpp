@@ -24,6 +24,11 @@ inline int poll_cq(ibv_cq*, int, ibv_wc* entries) {
   return completion_count;
 }
 
+struct builder {
+  static void start(ibv_qp_ex*) {}
+  static int complete(ibv_qp_ex*) { return 0; }
+};
+
 struct provider {
   provider() {
     std::snprintf(device.name, sizeof device.name, "accepting");
@@ -31,7 +36,7 @@ struct provider {
     context.ops.post_send = post_send;
     context.ops.post_recv = post_recv;
     context.ops.poll_cq = poll_cq;
-    queue_pair.context = &context;
+    queue_pair.qp_base.context = &context;
     completion_queue.context = &context;
     completion_queue.cqe = 1 << 16;
   }
@@ -40,7 +45,7 @@ struct provider {
 
   ibv_device device{};
   ibv_context context{};
-  ibv_qp queue_pair{};
+  ibv_qp_ex queue_pair{};
   ibv_cq completion_queue{};
 };
 

@@ -93,9 +93,25 @@ class judge {
  private:
   counts measure(const comparison& pair, const measured& what) const {
     pair.prepare();
-    const std::set<address> opaque_bodies{of(accepting::instance.context.ops.post_send),
-                                          of(accepting::instance.context.ops.post_recv),
-                                          of(accepting::instance.context.ops.poll_cq), of(opaque)};
+    const ibv_context_ops& calls = accepting::instance.context.ops;
+    const ibv_qp_ex& built = accepting::instance.queue_pair;
+    const std::set<address> opaque_bodies{of(calls.post_send),
+                                          of(calls.post_recv),
+                                          of(calls.poll_cq),
+                                          of(opaque),
+                                          of(built.wr_start),
+                                          of(built.wr_complete),
+                                          of(built.wr_send),
+                                          of(built.wr_send_imm),
+                                          of(built.wr_rdma_read),
+                                          of(built.wr_rdma_write),
+                                          of(built.wr_rdma_write_imm),
+                                          of(built.wr_atomic_cmp_swp),
+                                          of(built.wr_atomic_fetch_add),
+                                          of(built.wr_set_sge),
+                                          of(built.wr_set_sge_list),
+                                          of(built.wr_set_inline_data),
+                                          of(built.wr_set_inline_data_list)};
     (void)what.call();  // resolves what is bound lazily
     pair.prepare();
     return step([&] { (void)what.call(); }, what.entry, opaque_bodies, code_);
@@ -131,6 +147,7 @@ int main() try {
               "instructions", "stores", "frame", "calls", "", "v", "t", "u", "v", "t", "u", "v",
               "t", "v", "t");
   for (const auto& each : post_comparisons()) bench.compare(each);
+  for (const auto& each : built_comparisons()) bench.compare(each);
   for (const auto& each : poll_comparisons()) bench.compare(each);
   return bench.verdict();
 } catch (const std::exception& failure) {

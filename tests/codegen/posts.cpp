@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
+// built_posts.cpp includes this for all but the comparisons themselves, and is a unit of its own
+// because it takes long to compile.
 #include <array>
 #include <bit>
 #include <cstring>
@@ -91,6 +93,77 @@ int take_sends(ibv_qp*, ibv_send_wr* work, ibv_send_wr**) {
   }
   return 0;
 }
+
+/// The request that an ibv_qp_ex is being told.
+struct told {
+  static inline ibv_send_wr work;
+  static void begin(ibv_wr_opcode opcode, std::uint32_t key = 0, std::uint64_t address = 0,
+                    __be32 immediate = 0, std::uint64_t operand = 0, std::uint64_t swap = 0) {
+    work = {};
+    work.wr_id = accepting::instance.queue_pair.wr_id;
+    work.opcode = opcode;
+    work.send_flags = accepting::instance.queue_pair.wr_flags;
+    work.imm_data = immediate;
+    if (opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+      work.wr.atomic = {address, operand, swap, key};
+    } else {
+      work.wr.rdma = {address, key};
+    }
+  }
+  static void end(ibv_sge* pieces, std::size_t count) {
+    work.sg_list = pieces;
+    work.num_sge = static_cast<int>(count);
+    take_sends(nullptr, &work, nullptr);
+  }
+};
+
+/// Notes requests as take_sends does.
+void take_built(ibv_qp_ex& from) {
+  from.wr_start = accepting::builder::start;
+  from.wr_complete = accepting::builder::complete;
+  from.wr_send = [](ibv_qp_ex*) { told::begin(IBV_WR_SEND); };
+  from.wr_send_imm = [](ibv_qp_ex*, __be32 immediate) {
+    told::begin(IBV_WR_SEND_WITH_IMM, 0, 0, immediate);
+  };
+  from.wr_rdma_read = [](ibv_qp_ex*, std::uint32_t key, std::uint64_t address) {
+    told::begin(IBV_WR_RDMA_READ, key, address);
+  };
+  from.wr_rdma_write = [](ibv_qp_ex*, std::uint32_t key, std::uint64_t address) {
+    told::begin(IBV_WR_RDMA_WRITE, key, address);
+  };
+  from.wr_rdma_write_imm = [](ibv_qp_ex*, std::uint32_t key, std::uint64_t address,
+                              __be32 immediate) {
+    told::begin(IBV_WR_RDMA_WRITE_WITH_IMM, key, address, immediate);
+  };
+  from.wr_atomic_cmp_swp = [](ibv_qp_ex*, std::uint32_t key, std::uint64_t address,
+                              std::uint64_t compare, std::uint64_t swap) {
+    told::begin(IBV_WR_ATOMIC_CMP_AND_SWP, key, address, 0, compare, swap);
+  };
+  from.wr_atomic_fetch_add = [](ibv_qp_ex*, std::uint32_t key, std::uint64_t address,
+                                std::uint64_t add) {
+    told::begin(IBV_WR_ATOMIC_FETCH_AND_ADD, key, address, 0, add);
+  };
+  from.wr_set_sge = [](ibv_qp_ex*, std::uint32_t key, std::uint64_t address, std::uint32_t length) {
+    ibv_sge piece{address, length, key};
+    told::end(&piece, 1);
+  };
+  from.wr_set_sge_list = [](ibv_qp_ex*, std::size_t count, const ibv_sge* pieces) {
+    told::end(const_cast<ibv_sge*>(pieces), count);
+  };
+  from.wr_set_inline_data = [](ibv_qp_ex*, void* data, std::size_t length) {
+    ibv_sge piece{reinterpret_cast<std::uintptr_t>(data), static_cast<std::uint32_t>(length), 0};
+    told::end(&piece, 1);
+  };
+  from.wr_set_inline_data_list = [](ibv_qp_ex*, std::size_t count, const ibv_data_buf* parts) {
+    std::vector<ibv_sge> pieces;
+    for (std::size_t i = 0; i < count; ++i) {
+      pieces.push_back({reinterpret_cast<std::uintptr_t>(parts[i].addr),
+                        static_cast<std::uint32_t>(parts[i].length), 0});
+    }
+    told::end(pieces.data(), count);
+  };
+}
+
 int take_receives(ibv_qp*, ibv_recv_wr* work, ibv_recv_wr**) {
   for (; work != nullptr; work = work->next) {
     seen.push_back(work->wr_id);
@@ -104,8 +177,9 @@ void prepare(std::uint16_t unsignaled) {
   ring = {};
   accepting::instance.context.ops.post_send = take_sends;
   accepting::instance.context.ops.post_recv = take_receives;
+  take_built(accepting::instance.queue_pair);
   state = vb::queue_pair_state{};
-  state.queue_pair = &accepting::instance.queue_pair;
+  state.queue_pair = &accepting::instance.queue_pair.qp_base;
   state.memory_at = ring.data();
   state.memory_mask = 63;
   state.sends = {0x1'0005, 0x1'0002, 64};
@@ -273,15 +347,41 @@ measured measure(twin_function function, const twin::local* here, const twin::re
           }};
 }
 
+/// A posting policy with its twins and how often they call: in all, and for each request.
+struct listed {
+  using posting = vb::posting::list;
+  static constexpr unsigned calls = 1;
+  static constexpr unsigned calls_each = 0;
+  template <twin::operation What, std::size_t Pieces, signal Signal, bool Checks, unsigned Flag = 0,
+            twin::inlining Inlining = twin::inlining::never>
+  static constexpr twin_function one =
+      twin::post_one<What, Pieces, Signal, Checks, false, Flag, Inlining>;
+  template <twin::operation What, std::size_t Pieces, signal Signal, bool Checks, unsigned Flag = 0,
+            twin::inlining Inlining = twin::inlining::never>
+  static constexpr twin_function usual_one =
+      twin::post_one<What, Pieces, Signal, Checks, true, Flag, Inlining>;
+  template <twin::operation What, std::size_t Pieces, signal Signal, bool Checks>
+  static constexpr twin_function two = twin::post_two<What, Pieces, Signal, Checks>;
+  template <twin::operation What, std::size_t Pieces, signal Signal, bool Checks>
+  static constexpr twin_function usual_two = twin::post_two<What, Pieces, Signal, Checks, true>;
+  template <std::size_t Pieces, signal Signal, bool Checks>
+  static constexpr twin_function mixed = twin::post_mixed<Pieces, Signal, Checks>;
+  template <std::size_t Pieces, signal Signal, bool Checks>
+  static constexpr twin_function usual_mixed = twin::post_mixed<Pieces, Signal, Checks, true>;
+};
+
+template <class Side>
 class collector {
  public:
   std::vector<comparison> all;
 
   template <class Accounting>
   void add_accounting(const std::string& name) {
-    add_receives<Accounting, 0>(name + "no piece");
-    add_receives<Accounting, 1>(name + "1 piece");
-    add_receives<Accounting, 2>(name + "2 pieces");
+    if constexpr (std::is_same_v<Side, listed>) {  // receives are posted one way alone
+      add_receives<Accounting, 0>(name + "no piece");
+      add_receives<Accounting, 1>(name + "1 piece");
+      add_receives<Accounting, 2>(name + "2 pieces");
+    }
     add_signaling<vb::signaling::every, signal::every, Accounting>(name + "every ");
     add_signaling<vb::signaling::one_in<16>, signal::one_in, Accounting>(name + "one_in ");
     add_signaling<vb::signaling::per_operation, signal::last_asks, Accounting>(name + "asked ");
@@ -291,17 +391,19 @@ class collector {
  private:
   template <class Signaling, signal Signal, class Accounting>
   void add_signaling(const std::string& name) {
-    using policies = vb::policies<vb::posting::list, Signaling, Accounting>;
+    using policies = vb::policies<typename Side::posting, Signaling, Accounting>;
     add_pieces<policies, 1, Signal>(name + "1 piece ");
     add_pieces<policies, 2, Signal>(name + "2 pieces ");
     add_immediates<policies, 0, Signal>(name + "no piece ");
     if constexpr (Signal == signal::every || Signal == signal::one_in) {
       add_options<policies, 1, Signal>(name + "1 piece ");
       add_options<policies, 2, Signal>(name + "2 pieces ");
+      constexpr bool checks = Accounting::checks;
+      constexpr auto inlined = twin::inlining::always;
       add<Signal>(name + "unregistered write", post_unregistered<policies, Signal>,
-                  unregistered_twin<Signal, Accounting::checks, false>,
-                  unregistered_twin<Signal, Accounting::checks, true>, locals.data(),
-                  remotes.data());
+                  Side::template one<twin::write, 1, Signal, checks, 0, inlined>,
+                  Side::template usual_one<twin::write, 1, Signal, checks, 0, inlined>,
+                  locals.data(), remotes.data());
     }
     add_operation<policies, vb::operation::compare_and_swap, twin::compare_and_swap, 1, Signal>(
         name + "compare_and_swap", words.data(), remote_words.data());
@@ -317,13 +419,10 @@ class collector {
     add_immediates<Policies, Pieces, Signal>(name);
     constexpr bool checks = Policies::accounting::checks;
     add<Signal>(name + "write*3,send", post_mixed<Policies, Pieces, Signal>,
-                twin::post_mixed<Pieces, Signal, checks>,
-                twin::post_mixed<Pieces, Signal, checks, true>, locals.data(), remotes.data());
+                Side::template mixed<Pieces, Signal, checks>,
+                Side::template usual_mixed<Pieces, Signal, checks>, locals.data(), remotes.data(),
+                4);
   }
-
-  template <signal Signal, bool Checks, bool Zeroed>
-  static constexpr twin_function unregistered_twin =
-      twin::post_one<twin::write, 1, Signal, Checks, Zeroed, 0, twin::inlining::always>;
 
   template <class Policies, std::size_t Pieces, signal Signal>
   void add_options(const std::string& name) {
@@ -341,9 +440,9 @@ class collector {
   void add_option(const std::string& name) {
     constexpr bool checks = Policies::accounting::checks;
     add<Signal>(name, post_asking<Policies, What, Pieces, Option, Signal>,
-                twin::post_one<Twin, Pieces, Signal, checks, false, Flag, Inlining>,
-                twin::post_one<Twin, Pieces, Signal, checks, true, Flag, Inlining>, locals.data(),
-                remotes.data());
+                Side::template one<Twin, Pieces, Signal, checks, Flag, Inlining>,
+                Side::template usual_one<Twin, Pieces, Signal, checks, Flag, Inlining>,
+                locals.data(), remotes.data());
   }
 
   template <class Policies, std::size_t Pieces, signal Signal>
@@ -360,11 +459,11 @@ class collector {
                      const Remote* there = remotes.data()) {
     constexpr bool checks = Policies::accounting::checks;
     add<Signal>(name, post_one<Policies, What, Pieces, Signal, Local, Remote>,
-                twin::post_one<Twin, Pieces, Signal, checks>,
-                twin::post_one<Twin, Pieces, Signal, checks, true>, here, there);
+                Side::template one<Twin, Pieces, Signal, checks>,
+                Side::template usual_one<Twin, Pieces, Signal, checks>, here, there);
     add<Signal>(name + "*2", post_two<Policies, What, Pieces, Signal, Local, Remote>,
-                twin::post_two<Twin, Pieces, Signal, checks>,
-                twin::post_two<Twin, Pieces, Signal, checks, true>, here, there);
+                Side::template two<Twin, Pieces, Signal, checks>,
+                Side::template usual_two<Twin, Pieces, Signal, checks>, here, there, 2);
   }
 
   template <class Accounting, std::size_t Pieces>
@@ -393,13 +492,14 @@ class collector {
   // Where requests are counted there are two ways: the window goes on, or it is full.
   template <signal Signal, class Local, class Remote>
   void add(const std::string& name, verbena_function<Local, Remote> ours, twin_function twin,
-           twin_function usual, const Local* here, const Remote* there) {
+           twin_function usual, const Local* here, const Remote* there, unsigned requests = 1) {
     constexpr bool counts = Signal == signal::one_in || Signal == signal::none_asks;
     const auto twins = of_twin(here, there);
     const auto compare = [&](const std::string& called, std::uint16_t unsignaled) {
-      all.push_back({called, [unsignaled] { prepare(unsignaled); }, 1, measure(ours, here, there),
+      all.push_back({called, [unsignaled] { prepare(unsignaled); },
+                     Side::calls + Side::calls_each * requests, measure(ours, here, there),
                      measure(twin, twins.first, twins.second),
-                     measure(usual, twins.first, twins.second)});
+                     usual ? measure(usual, twins.first, twins.second) : measured{}});
     };
     compare(name, 0);
     if (counts) compare(name + ", due", 15);
@@ -408,9 +508,11 @@ class collector {
 
 }  // namespace
 
+#ifndef VERBENA_CODEGEN_SHARED
 std::vector<comparison> post_comparisons() {
-  collector made;
+  collector<listed> made;
   made.add_accounting<vb::accounting::ledger>("ledger ");
   made.add_accounting<vb::accounting::unchecked>("unchecked ");
   return std::move(made.all);
 }
+#endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // needs exceptions
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -342,4 +343,25 @@ TEST_CASE("datagrams: beside a connection on one completion queue", "[datagrams]
     CHECK(messages == 1);
     CHECK(datagrams_seen == 1);
   }
+}
+
+TEST_CASE("datagrams: by posting::builder", "[datagrams]") {
+  VERBENA_DEVICE_OR_SKIP(device);
+  VERBENA_DATAGRAMS_OR_SKIP(device);
+  end there{device};
+  vb::connection<vb::transport::ud, vb::posting::builder> here =
+      vb::endpoint<vb::transport::ud, vb::posting::builder>{device}.connect();
+  const vb::peer to = here.peer(there.described);
+  REQUIRE(here.post(vb::send(there.out.first(100)).to(to),
+                    vb::send_with_immediate(there.out.first(33), 0x89ab'cdef).to(to),
+                    vb::send_with_immediate(7).to(to)));
+  there.take(3, [&](vb::datagram got) {
+    const std::array<std::uint32_t, 3> sizes{100, 33, 0};
+    const std::array<std::uint32_t, 3> immediates{0, 0x89ab'cdef, 7};
+    CHECK(got.size() == sizes.at(got.token()));
+    CHECK(got.immediate_or(0) == immediates.at(got.token()));
+    CHECK(there.sent(got.bytes()));
+    CHECK(got.sender() == here.native_handle()->qp_num);
+  });
+  here.wait(soon);
 }

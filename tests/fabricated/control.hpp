@@ -12,6 +12,7 @@
 
 #include <verbena/verbs/control_table.hpp>
 
+#include "builder.hpp"
 #include "machine.hpp"
 #include "transition_rules.hpp"
 
@@ -243,10 +244,7 @@ inline void ack_cq_events(ibv_cq* native, unsigned int count) {
   }
 }
 
-inline ibv_qp* create_qp(ibv_pd* native, ibv_qp_init_attr* asked) {
-  machine& owner = machine::of(native->context);
-  const std::scoped_lock held{owner.lock};
-  if (const auto refused = owner.refuse.next(call::create_qp)) return null(*refused);
+inline queue_pair* make_queue_pair(machine& owner, ibv_pd* native, ibv_qp_init_attr* asked) {
   const auto above = [](std::uint32_t wanted, int allowed) {
     return wanted > static_cast<std::uint32_t>(allowed);
   };
@@ -261,7 +259,8 @@ inline ibv_qp* create_qp(ibv_pd* native, ibv_qp_init_attr* asked) {
   if (owner.native.transport_type == IBV_TRANSPORT_IWARP && asked->qp_type != IBV_QPT_RC) {
     return null(EOPNOTSUPP);
   }
-  auto* made = new queue_pair{};
+  auto* whole = new queue_pair{};
+  ibv_qp* const made = &whole->qp_base;
   made->context = native->context;
   made->qp_context = asked->qp_context;
   made->pd = native;
@@ -272,16 +271,54 @@ inline ibv_qp* create_qp(ibv_pd* native, ibv_qp_init_attr* asked) {
   made->qp_num = 0x100 + made->handle;
   made->state = IBV_QPS_RESET;
   made->qp_type = asked->qp_type;
-  made->asked = *asked;
+  whole->asked = *asked;
   owner.grant(asked->cap);
-  made->granted = asked->cap;
-  made->sends.limit = owner.send_slots != 0 ? owner.send_slots : asked->cap.max_send_wr;
-  made->receives.limit = owner.receive_slots != 0 ? owner.receive_slots : asked->cap.max_recv_wr;
+  whole->granted = asked->cap;
+  whole->sends.limit = owner.send_slots != 0 ? owner.send_slots : asked->cap.max_send_wr;
+  whole->receives.limit = owner.receive_slots != 0 ? owner.receive_slots : asked->cap.max_recv_wr;
   ++machine::of(native).users;
   ++machine::of(asked->send_cq).users;
   ++machine::of(asked->recv_cq).users;
   owner.born(kind::queue_pair, made->context);
-  return made;
+  return whole;
+}
+
+inline ibv_qp* create_qp(ibv_pd* native, ibv_qp_init_attr* asked) {
+  machine& owner = machine::of(native->context);
+  const std::scoped_lock held{owner.lock};
+  if (const auto refused = owner.refuse.next(call::create_qp)) return null(*refused);
+  queue_pair* const made = make_queue_pair(owner, native, asked);
+  return made == nullptr ? nullptr : &made->qp_base;
+}
+
+inline ibv_qp* create_qp_ex(ibv_context* native, ibv_qp_init_attr_ex* asked) {
+  machine& owner = machine::of(native);
+  const std::scoped_lock held{owner.lock};
+  if (const auto refused = owner.refuse.next(call::create_qp_ex)) return null(*refused);
+  constexpr std::uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  if (owner.native.transport_type == IBV_TRANSPORT_IWARP || asked->comp_mask != known ||
+      (asked->send_ops_flags & ~owner.send_ops) != 0) {
+    return null(EOPNOTSUPP);
+  }
+  ibv_qp_init_attr plain{};
+  plain.qp_context = asked->qp_context;
+  plain.send_cq = asked->send_cq;
+  plain.recv_cq = asked->recv_cq;
+  plain.srq = asked->srq;
+  plain.cap = asked->cap;
+  plain.qp_type = asked->qp_type;
+  plain.sq_sig_all = asked->sq_sig_all;
+  queue_pair* const made = make_queue_pair(owner, asked->pd, &plain);
+  if (made == nullptr) return nullptr;
+  asked->cap = plain.cap;
+  made->send_ops = asked->send_ops_flags;
+  builder::install(*made);
+  return &made->qp_base;
+}
+
+inline ibv_qp_ex* to_qp_ex(ibv_qp* native) {
+  queue_pair& pair = machine::of(native);
+  return pair.send_ops != 0 ? &pair : nullptr;
 }
 
 /// EINVAL where an address is not fit for the port.
@@ -300,8 +337,8 @@ inline int modify_qp(ibv_qp* native, ibv_qp_attr* to, int mask) {
   const std::scoped_lock held{owner.lock};
   if (const auto refused = owner.refuse.next(call::modify_qp)) return *refused;
   queue_pair& pair = machine::of(native);
-  const ibv_qp_state next = (mask & IBV_QP_STATE) != 0 ? to->qp_state : pair.state;
-  const auto rule = rule_of(pair.qp_type, pair.state, next);
+  const ibv_qp_state next = (mask & IBV_QP_STATE) != 0 ? to->qp_state : pair.qp_base.state;
+  const auto rule = rule_of(pair.qp_base.qp_type, pair.qp_base.state, next);
   if (!rule || (mask & rule->required) != rule->required ||
       (mask & ~(rule->required | rule->optional)) != 0) {
     return EINVAL;
@@ -334,7 +371,7 @@ inline int modify_qp(ibv_qp* native, ibv_qp_attr* to, int mask) {
     return EINVAL;
   }
 
-  pair.transitions.push_back({pair.state, *to, mask});
+  pair.transitions.push_back({pair.qp_base.state, *to, mask});
   ibv_qp_attr& now = pair.attributes;
   if ((mask & IBV_QP_PKEY_INDEX) != 0) now.pkey_index = to->pkey_index;
   if ((mask & IBV_QP_PORT) != 0) now.port_num = to->port_num;
@@ -351,7 +388,7 @@ inline int modify_qp(ibv_qp* native, ibv_qp_attr* to, int mask) {
   if ((mask & IBV_QP_RETRY_CNT) != 0) now.retry_cnt = to->retry_cnt;
   if ((mask & IBV_QP_RNR_RETRY) != 0) now.rnr_retry = to->rnr_retry;
   if ((mask & IBV_QP_TIMEOUT) != 0) now.timeout = to->timeout;
-  pair.state = next;
+  pair.qp_base.state = next;
   now.qp_state = next;
   now.cur_qp_state = next;
   if (next == IBV_QPS_ERR) owner.to_error(pair);
@@ -364,8 +401,8 @@ inline int query_qp(ibv_qp* native, ibv_qp_attr* into, int, ibv_qp_init_attr* ma
   if (const auto refused = owner.refuse.next(call::query_qp)) return *refused;
   const queue_pair& pair = machine::of(native);
   *into = pair.attributes;
-  into->qp_state = pair.state;
-  into->cur_qp_state = pair.state;
+  into->qp_state = pair.qp_base.state;
+  into->cur_qp_state = pair.qp_base.state;
   into->cap = pair.granted;
   *made_with = pair.asked;
   made_with->cap = pair.granted;
@@ -378,15 +415,15 @@ inline int destroy_qp(ibv_qp* native) {
   if (const auto refused = owner.refuse.next(call::destroy_qp)) return *refused;
   queue_pair& gone = machine::of(native);
   // Some providers drop what is left in the queues of a pair, some leave it: it is left here.
-  for (ibv_cq* each : {gone.send_cq, gone.recv_cq}) {
+  for (ibv_cq* each : {gone.qp_base.send_cq, gone.qp_base.recv_cq}) {
     completion_queue& queue = machine::of(each);
     for (completion_queue::entry& entry : queue.entries) {
       if (entry.of == &gone) entry.of = nullptr;
     }
     --queue.users;
   }
-  --machine::of(gone.pd).users;
-  owner.died(kind::queue_pair, gone.context);
+  --machine::of(gone.qp_base.pd).users;
+  owner.died(kind::queue_pair, gone.qp_base.context);
   delete &gone;
   return 0;
 }
@@ -410,6 +447,8 @@ inline constexpr verbena::verbs::control_table table{
     .modify_qp = modify_qp,
     .query_qp = query_qp,
     .destroy_qp = destroy_qp,
+    .create_qp_ex = create_qp_ex,
+    .to_qp_ex = to_qp_ex,
     .cm = nullptr,
 };
 

@@ -12,6 +12,7 @@
 #include <verbena/chain/post.hpp>
 #include <verbena/connection/completion_queue_core.hpp>
 #include <verbena/policy/policy_set.hpp>
+#include <verbena/policy/posting/send_ops.hpp>
 #include <verbena/verbs/protection_domain.hpp>
 #include <verbena/verbs/queue_pair.hpp>
 
@@ -51,7 +52,10 @@ class link {
     wanted.qp_type = IBV_QPT_RC;
     wanted.cap = {options.send_depth, options.receive_depth, options.pieces, options.pieces,
                   options.inline_bytes};
-    pair = verbena::verbs::queue_pair::create(domain, wanted, queue).value();
+    using posting = typename Policies::posting;
+    constexpr std::uint64_t ops =
+        posting::uses_qp_ex ? verbena::posting::send_ops_of<typename Policies::transport> : 0;
+    pair = verbena::verbs::queue_pair::create(domain, wanted, queue, ops).value();
     connect();
 
     state = queue->attach(depth_).value();

@@ -51,6 +51,8 @@ class machine {
   std::uint32_t inline_limit = 220;
   /// Bytes that may be registered in all; more is refused with ENOMEM.
   std::size_t registration_limit = std::numeric_limits<std::size_t>::max();
+  /// Operations that ibv_wr_* builds (IBV_QP_EX_WITH_*); others are refused with EOPNOTSUPP.
+  std::uint64_t send_ops = ~std::uint64_t{0};
   refusals refuse;
   /// The slots a new queue pair really has, whatever was granted; 0 for as granted.
   std::size_t send_slots = 0;
@@ -105,14 +107,14 @@ class machine {
       ibv_wc completion = garbage_.completion();
       completion.status = IBV_WC_SUCCESS;
       completion.wr_id = each.request.wr_id;
-      completion.qp_num = pair.qp_num;
+      completion.qp_num = pair.qp_base.qp_num;
       completion.opcode = completion_opcode(each.request.opcode);
       completion.wc_flags = 0;
       if (completion.opcode == IBV_WC_RDMA_READ) {
         completion.byte_len = static_cast<std::uint32_t>(each.length());
       }
       pair.sends.completed = at + 1;
-      put(of(pair.send_cq), {completion, &pair, false, pair.sends.completed}, false);
+      put(of(pair.qp_base.send_cq), {completion, &pair, false, pair.sends.completed}, false);
       ++made;
     }
     return made;
@@ -127,7 +129,7 @@ class machine {
     ibv_wc completion = garbage_.completion();
     completion.status = IBV_WC_SUCCESS;
     completion.wr_id = pair.receives.posted[pair.receives.completed++].id;
-    completion.qp_num = pair.qp_num;
+    completion.qp_num = pair.qp_base.qp_num;
     completion.opcode = IBV_WC_RECV;
     completion.byte_len = size;
     completion.wc_flags = 0;
@@ -135,7 +137,7 @@ class machine {
       completion.wc_flags = IBV_WC_WITH_IMM;
       completion.imm_data = htonl(*immediate);
     }
-    put(of(pair.recv_cq), {completion, &pair, true, pair.receives.completed}, solicited);
+    put(of(pair.qp_base.recv_cq), {completion, &pair, true, pair.receives.completed}, solicited);
     return true;
   }
 
@@ -191,7 +193,8 @@ class machine {
   static region& of(ibv_mr* object) { return *static_cast<region*>(object); }
   static channel& of(ibv_comp_channel* object) { return *static_cast<channel*>(object); }
   static completion_queue& of(ibv_cq* object) { return *static_cast<completion_queue*>(object); }
-  static queue_pair& of(ibv_qp* object) { return *static_cast<queue_pair*>(object); }
+  static queue_pair& of(ibv_qp* object) { return of(reinterpret_cast<ibv_qp_ex*>(object)); }
+  static queue_pair& of(ibv_qp_ex* object) { return *static_cast<queue_pair*>(object); }
   /// @}
 
   /// @name For the calls themselves
@@ -214,8 +217,8 @@ class machine {
 
   /// Moves to ERR and flushes, unless that was turned off.
   void to_error(queue_pair& pair) {
-    pair.state = IBV_QPS_ERR;
-    if (flushes_on_error) flush(&pair);
+    pair.qp_base.state = IBV_QPS_ERR;
+    if (flushes_on_error) flush(&pair.qp_base);
   }
 
   /// Whether local memory may be used so by a request in `in`; otherwise that is a violation.
@@ -273,17 +276,17 @@ class machine {
     completion.wr_id = id;
     completion.status = status;
     completion.vendor_err = vendor;
-    completion.qp_num = pair.qp_num;
+    completion.qp_num = pair.qp_base.qp_num;
     return completion;
   }
   void fail_one_send(queue_pair& pair, ibv_wc_status status, std::uint32_t vendor) {
     const std::uint64_t id = pair.sends.posted[pair.sends.completed++].request.wr_id;
-    put(of(pair.send_cq),
+    put(of(pair.qp_base.send_cq),
         {failed_completion(pair, id, status, vendor), &pair, false, pair.sends.completed}, false);
   }
   void fail_one_receive(queue_pair& pair, ibv_wc_status status, std::uint32_t vendor) {
     const std::uint64_t id = pair.receives.posted[pair.receives.completed++].id;
-    put(of(pair.recv_cq),
+    put(of(pair.qp_base.recv_cq),
         {failed_completion(pair, id, status, vendor), &pair, true, pair.receives.completed}, false);
   }
 

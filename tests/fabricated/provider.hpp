@@ -10,40 +10,47 @@
 /// The calls that the verbs make through ibv_context::ops.
 namespace fabricated::provider {
 
+/// Takes one request, or tells why not.
+inline int take_send(machine& owner, queue_pair& pair, const ibv_send_wr& request) {
+  if (pair.qp_base.state != IBV_QPS_RTS && pair.qp_base.state != IBV_QPS_ERR) {
+    owner.violated("a send is posted to a queue pair that is not connected");
+    return EINVAL;
+  }
+  if (request.num_sge < 0 ||
+      static_cast<std::uint32_t>(request.num_sge) > pair.granted.max_send_sge) {
+    return EINVAL;
+  }
+  if (pair.sends.is_full()) return owner.out_of_room;
+  const posted_send taken{request};
+  const bool is_inline = (request.send_flags & IBV_SEND_INLINE) != 0;
+  if (is_inline && taken.length() > pair.granted.max_inline_data) return EINVAL;
+  for (const ibv_sge& each : taken.pieces) {
+    if (!is_inline) {
+      owner.check_local(pair.qp_base.pd, each,
+                        request.opcode == IBV_WR_RDMA_READ ||
+                            request.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+                            request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD);
+    }
+  }
+  pair.sends.posted.push_back(taken);
+  return 0;
+}
+
 inline int post_send(ibv_qp* native, ibv_send_wr* request, ibv_send_wr** bad) {
   machine& owner = machine::of(native->context);
   const std::scoped_lock held{owner.lock};
   queue_pair& pair = machine::of(native);
   const std::optional<int> refused = owner.refuse.next(call::post_send);
+  if (pair.building) owner.violated("ibv_post_send between ibv_wr_start and ibv_wr_complete");
   for (; request != nullptr; request = request->next) {
-    const auto stop = [&](int with) {
+    const std::size_t before = pair.sends.posted.size();
+    const int number = refused ? *refused : take_send(owner, pair, *request);
+    if (pair.sends.posted.size() == before) {
       *bad = request;
-      return with;
-    };
-    if (refused) return stop(*refused);
-    if (pair.state != IBV_QPS_RTS && pair.state != IBV_QPS_ERR) {
-      owner.violated("a send is posted to a queue pair that is not connected");
-      return stop(EINVAL);
+      return number;
     }
-    if (request->num_sge < 0 ||
-        static_cast<std::uint32_t>(request->num_sge) > pair.granted.max_send_sge) {
-      return stop(EINVAL);
-    }
-    if (pair.sends.is_full()) return stop(owner.out_of_room);
-    const posted_send taken{*request};
-    const bool is_inline = (request->send_flags & IBV_SEND_INLINE) != 0;
-    if (is_inline && taken.length() > pair.granted.max_inline_data) return stop(EINVAL);
-    for (const ibv_sge& each : taken.pieces) {
-      if (!is_inline) {
-        owner.check_local(pair.pd, each,
-                          request->opcode == IBV_WR_RDMA_READ ||
-                              request->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-                              request->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD);
-      }
-    }
-    pair.sends.posted.push_back(taken);
   }
-  if (pair.state == IBV_QPS_ERR && owner.flushes_on_error) owner.flush(native);
+  if (native->state == IBV_QPS_ERR && owner.flushes_on_error) owner.flush(native);
   return 0;
 }
 
@@ -58,7 +65,7 @@ inline int post_recv(ibv_qp* native, ibv_recv_wr* request, ibv_recv_wr** bad) {
       return with;
     };
     if (refused) return stop(*refused);
-    if (pair.state == IBV_QPS_RESET) {
+    if (pair.qp_base.state == IBV_QPS_RESET) {
       owner.violated("a receive is posted to a queue pair in RESET");
       return stop(EINVAL);
     }
@@ -68,10 +75,10 @@ inline int post_recv(ibv_qp* native, ibv_recv_wr* request, ibv_recv_wr** bad) {
     }
     if (pair.receives.is_full()) return stop(owner.out_of_room);
     const posted_receive taken{*request};
-    for (const ibv_sge& each : taken.pieces) owner.check_local(pair.pd, each, true);
+    for (const ibv_sge& each : taken.pieces) owner.check_local(pair.qp_base.pd, each, true);
     pair.receives.posted.push_back(taken);
   }
-  if (pair.state == IBV_QPS_ERR && owner.flushes_on_error) owner.flush(native);
+  if (pair.qp_base.state == IBV_QPS_ERR && owner.flushes_on_error) owner.flush(native);
   return 0;
 }
 

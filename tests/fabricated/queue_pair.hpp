@@ -13,9 +13,17 @@
 
 namespace fabricated {
 
+/// A request that ibv_wr_* is told piece by piece.
+struct built_send {
+  ibv_send_wr work{};
+  std::vector<ibv_sge> pieces;
+  std::vector<std::byte> inlined;
+  unsigned setters = 0;
+};
+
 /// A queue pair with all that was ever posted to it. Of each direction the first `completed` have
 /// their completion, and the slots of the first `polled` are free.
-struct queue_pair : ibv_qp {
+struct queue_pair : ibv_qp_ex {
   ibv_qp_init_attr asked{};
   ibv_qp_cap granted{};
   ibv_qp_attr attributes{};
@@ -32,6 +40,10 @@ struct queue_pair : ibv_qp {
   };
   queue<posted_send> sends;
   queue<posted_receive> receives;
+
+  std::uint64_t send_ops = 0;  ///< that ibv_wr_* builds; none where the pair has no ibv_qp_ex
+  bool building = false;
+  std::vector<built_send> built;
 };
 
 }  // namespace fabricated

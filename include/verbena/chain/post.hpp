@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include <verbena/chain/legal.hpp>
@@ -79,6 +80,12 @@ template <class Request>
   }
 }
 
+/// A reason in a block of its own: else clang loads it on the way past, before it is asked for.
+[[gnu::always_inline]] inline errc refused(errc why) noexcept {
+  asm volatile("");
+  return why;
+}
+
 /// What of a request does not suit the queue pair, errc{} when all does.
 template <class Request>
 [[gnu::always_inline]] inline errc judge(const queue_pair_state& state,
@@ -88,57 +95,58 @@ template <class Request>
     constexpr bool receives = what == operation::receive;
     if constexpr (needs<Request> != feature::none) {
       if (state.lacks(needs<Request>)) [[unlikely]]
-        return errc::not_supported;
+        return refused(errc::not_supported);
     }
     if constexpr (is_atomic(what)) {
       if (state.read_pieces == 0) [[unlikely]]
-        return errc::not_supported;
+        return refused(errc::not_supported);
     } else if constexpr (what == operation::read) {
+      // Where no reads were agreed on, refusal() says so: the number would be kept for it.
       if (Request::piece_count > state.read_pieces) [[unlikely]]
-        return state.read_pieces == 0 ? errc::not_supported : errc::too_many_pieces;
+        return refused(Request::piece_count == 1 ? errc::not_supported : errc::too_many_pieces);
     } else if constexpr (Request::piece_count > 1) {
       if (Request::piece_count > (receives ? state.receive_pieces : state.send_pieces)) [[unlikely]]
-        return errc::too_many_pieces;
+        return refused(errc::too_many_pieces);
     }
     if ((is_foreign(request.template local<Index>(), state.domain) || ...)) [[unlikely]] {
-      return errc::foreign_domain;
+      return refused(errc::foreign_domain);
     }
     if constexpr (Request::addressed) {
       if (request.remote().domain() != state.domain) [[unlikely]]
-        return errc::foreign_domain;
+        return refused(errc::foreign_domain);
     }
     if constexpr (Request::inline_only) {
       if (size_of(request) > state.inline_limit) [[unlikely]]
-        return errc::inline_too_long;
+        return refused(errc::inline_too_long);
     }
     if constexpr (is_atomic(what)) {
       if (request.template local<0>().size() == 0) [[unlikely]]
-        return errc::empty_piece;
+        return refused(errc::empty_piece);
       if (request.remote().size() == 0) [[unlikely]]
-        return errc::outside_region;
+        return refused(errc::outside_region);
       if (request.remote().address() % atomic_size != 0) [[unlikely]]
-        return errc::misaligned;
+        return refused(errc::misaligned);
       return errc{};
     }
     const std::size_t most = receives ? longest_piece : longest_message(state, request);
     if (((request.template local<Index>().size_bytes() - 1 >= most) || ...)) [[unlikely]] {
       const bool empty = ((request.template local<Index>().size_bytes() == 0) || ...);
-      return empty ? errc::empty_piece : errc::message_too_long;
+      return refused(empty ? errc::empty_piece : errc::message_too_long);
     }
     const std::size_t total = size_of(request);
     if (!receives && sizeof...(Index) > 1 && total > most) [[unlikely]] {
-      return errc::message_too_long;
+      return refused(errc::message_too_long);
     }
     if constexpr (Request::one_sided && Request::piece_count != 0) {
       if (total > request.remote().size_bytes()) [[unlikely]]
-        return errc::outside_region;
+        return refused(errc::outside_region);
     }
     return errc{};
   }(std::make_index_sequence<Request::piece_count>{});
 }
 
 /// The same of a chain, which needs room first.
-template <class... Requests>
+template <bool CallsBetween = false, class... Requests>
 [[gnu::always_inline]] inline errc judge_chain(const queue_pair_state& state,
                                                const work_queue_positions& queue,
                                                const Requests&... requests) noexcept {
@@ -147,11 +155,20 @@ template <class... Requests>
   errc why{};
   (void)(((why = judge(state, requests)) != errc{}) || ...);
   // From here on memory is read again: sizes kept from their sum, beside the immediates that came
-  // in registers, would only be spilled.
+  // in registers, would only be spilled. A call does the same.
   constexpr bool sums = ((Requests::what != operation::receive) && ...);
   constexpr std::size_t kept =
       posting::piece_sum<Requests...> + 2 * (0 + ... + std::size_t{has_immediate(Requests::what)});
-  if constexpr (sums && kept > 3) asm volatile("" : : : "memory");
+  if constexpr (!CallsBetween && sums && kept > 3) asm volatile("" : : : "memory");
+  return why;
+}
+
+/// What is wrong with a chain that judge refuses, exactly: a read where the peers agreed on none
+/// has too many pieces too.
+template <class... Requests>
+constexpr errc exactly(const queue_pair_state& state, errc why) noexcept {
+  constexpr bool reads = ((Requests::what == operation::read) || ...);
+  if (reads && why == errc::too_many_pieces && state.read_pieces == 0) return errc::not_supported;
   return why;
 }
 
@@ -162,10 +179,10 @@ using work_queue = work_queue_positions queue_pair_state::*;
 /// that is longer than the queue will never have it, nor will one that does not fit beside the
 /// unsignaled requests at the end: what retires those is the next signal, which this chain would
 /// have to bring.
-template <work_queue Queue>
+template <work_queue Queue, class... Requests>
 [[gnu::cold, gnu::noinline]] posted refusal(const queue_pair_state& state, std::uint32_t requests,
                                             errc why) noexcept {
-  if (why != errc::would_block) return {progress{0, why}};
+  if (why != errc::would_block) return {progress{0, exactly<Requests...>(state, why)}};
   if (state.broken()) return {progress{0, errc::broken}};
   const work_queue_positions& queue = state.*Queue;
   std::uint32_t held = 0;
@@ -176,9 +193,9 @@ template <work_queue Queue>
 }
 
 /// What a provider did not take whole. How much it took is in the id of the request it refused:
-/// not in its place in the chain, which would have to be kept over the call. Out of memory with
-/// requests outstanding means that its queue is fuller than the device said it may be. `counted`
-/// are those that have been counted as posted already.
+/// not in its place in the chain, which would have to be kept over the call. Out of memory (rxe's
+/// ibv_wr_complete: of space) with requests outstanding means that its queue is fuller than the
+/// device said it may be. `counted` are those that have been counted as posted already.
 template <work_queue Queue>
 [[gnu::cold, gnu::noinline]] posted partly(queue_pair_state& state, std::uint32_t requests,
                                            answer got, std::uint32_t counted) noexcept {
@@ -194,7 +211,9 @@ template <work_queue Queue>
     state.unsignaled = static_cast<std::uint16_t>(state.signal_window - 1);
   }
   const int number = verbs::refused_errno(got.value);
-  if (number == ENOMEM && queue.outstanding() != 0) return {progress{entered, errc::would_block}};
+  if ((number == ENOMEM || number == ENOSPC) && queue.outstanding() != 0) {
+    return {progress{entered, errc::would_block}};
+  }
   return {progress::system(entered, number)};
 }
 
@@ -235,22 +254,29 @@ template <class Policies, class... Requests>
 [[gnu::always_inline]] inline posted post_sends(queue_pair_state& state,
                                                 const Requests&... requests) {
   constexpr std::uint32_t count = sizeof...(Requests);
+  // An ibv_qp_ex is called for each request: what would be kept over that is read again instead.
+  constexpr bool calls_between = Policies::posting::uses_qp_ex;
   if constexpr (Policies::accounting::checks) {
-    const errc why = judge_chain(state, state.sends, requests...);
+    const errc why = judge_chain<calls_between>(state, state.sends, requests...);
     if (why != errc{}) [[unlikely]]
-      return refusal<&queue_pair_state::sends>(state, count, why);
+      return refusal<&queue_pair_state::sends, Requests...>(state, count, why);
   } else {
     assert(judge_chain(state, state.sends, requests...) == errc{});
   }
 #ifndef NDEBUG
   note_uses(state.sends, requests...);
 #endif
-  const std::uint32_t position = state.sends.posted;
-  std::uint16_t unsignaled = state.unsignaled;
+  // Where another thread polls, a completion may come before the provider has returned.
+  constexpr std::uint32_t counted = Policies::threading::any_thread ? count : 0;
+  std::conditional_t<calls_between && counted == 0, const std::uint32_t&, const std::uint32_t>
+      position = state.sends.posted;
+  std::conditional_t<calls_between, std::uint16_t&, std::uint16_t> unsignaled = state.unsignaled;
   const auto label_of =
       [&]<std::size_t Index, class Request>(const Request& request) __attribute__((always_inline)) {
+        std::uint16_t count_so_far = unsignaled;
         const bool signaled =
-            Policies::signaling::signals(unsignaled, state.signal_window, Request::asks_signal);
+            Policies::signaling::signals(count_so_far, state.signal_window, Request::asks_signal);
+        unsignaled = count_so_far;
         // Before the provider's call, so that it need not be kept during it.
         if (Index + 1 == count) {
           state.unsignaled = unsignaled;
@@ -260,8 +286,6 @@ template <class Policies, class... Requests>
             work_request_id::make(Request::what, state.owner, position + Index, request.token());
         return label{id.word, signaled, goes_inline(state, request)};
       };
-  // Where another thread polls, a completion may come before the provider has returned.
-  constexpr std::uint32_t counted = Policies::threading::any_thread ? count : 0;
   if (counted != 0) state.sends.post(counted);
   const answer got = Policies::posting::post(state.queue_pair, label_of, requests...);
   // Whether a lone request was refused needs no telling; the constant for it g++ keeps over the

@@ -19,6 +19,7 @@
 #include <verbena/connection/endpoint_descriptor.hpp>
 #include <verbena/connection/options.hpp>
 #include <verbena/operation/legality.hpp>
+#include <verbena/policy/posting/send_ops.hpp>
 #include <verbena/verbs/queue_pair.hpp>
 #include <verbena/verbs/timers.hpp>
 
@@ -36,7 +37,7 @@ class attachment {
 
   /// A queue pair in INIT, which can already take receives. Without a `queue` it gets one of its
   /// own. Errors: errc::capacity naming the option, what was asked and allowed; errno of the verbs.
-  template <class Transport, class Signaling>
+  template <class Transport, class Signaling, class Posting>
   static result<std::unique_ptr<attachment>> create(const verbs::protection_domain& domain,
                                                     verbena::options asked,
                                                     std::shared_ptr<core> queue) {
@@ -73,7 +74,7 @@ class attachment {
       queue = std::move(made);
     }
     auto made = std::make_unique<attachment>(token{}, domain, asked, std::move(queue), own);
-    BOOST_OUTCOME_TRY((made->template start<Transport, Signaling>(port)));
+    BOOST_OUTCOME_TRY((made->template start<Transport, Signaling, Posting>(port)));
     return made;
   }
 
@@ -324,7 +325,7 @@ class attachment {
     return success();
   }
 
-  template <class Transport, class Signaling>
+  template <class Transport, class Signaling, class Posting>
   result<void> start(const ibv_port_attr& port) {
     port_ = port;
     ibv_qp_init_attr wanted{};
@@ -335,8 +336,13 @@ class attachment {
     wanted.cap.max_recv_wr = options_.receive_depth;
     wanted.cap.max_send_sge = options_.send_pieces;
     wanted.cap.max_recv_sge = options_.receive_pieces;
-    BOOST_OUTCOME_TRY(make_queue_pair(wanted));
+    const feature lacking = lacking_features<Transport>(device());
+    BOOST_OUTCOME_TRY(
+        make_queue_pair(wanted, Posting::uses_qp_ex ? send_ops<Transport>(lacking) : 0));
     BOOST_OUTCOME_TRY(check_granted());
+    // Up to rdma-core 44 its ibv_wr_set_sge_list takes all pieces for as long as the first, and
+    // its ibv_wr_set_inline_data_list counts none of them.
+    if (Posting::uses_qp_ex && device().is_rxe()) granted_.max_send_sge = 1;
 
     // More may be granted than asked: it is used where the completion queue has room for it.
     const auto most = [](std::uint32_t depth) {
@@ -351,7 +357,6 @@ class attachment {
     BOOST_OUTCOME_TRY(auto place, queue_->attach(sends + receives));
     state_ = place;
     depth_ = sends + receives;
-    const feature lacking = lacking_features<Transport>(device());
     const bool has_results =
         (static_cast<unsigned>(lacking) & static_cast<unsigned>(feature::atomics)) == 0;
     const std::uint32_t positions =
@@ -376,16 +381,23 @@ class attachment {
 
   /// What an adapter can take inline can not be asked: where less is welcome, less is tried until
   /// it takes that.
-  result<void> make_queue_pair(const ibv_qp_init_attr& wanted) {
+  result<void> make_queue_pair(const ibv_qp_init_attr& wanted, std::uint64_t send_ops) {
     // 28 bytes and their header are no longer than the two pieces of memory that a request has.
     std::uint32_t bytes = options_.inline_bytes.value_or(28);
     const bool exact = options_.inline_bytes && options_.capacity == capacity::exact;
     for (;; bytes /= 2) {
       ibv_qp_init_attr asked = wanted;
       asked.cap.max_inline_data = bytes;
-      auto made = verbs::queue_pair::create(domain_, asked, queue_);
+      auto made = verbs::queue_pair::create(domain_, asked, queue_, send_ops);
       const bool too_long = !made && made.error() == std::errc::invalid_argument && bytes != 0;
       if (too_long && !exact) continue;
+      if (send_ops != 0 && !made &&
+          (made.error() == std::errc::not_supported ||
+           made.error() == std::errc::function_not_supported)) {
+        return error{errc::not_supported, "posting::builder on " + device().name() +
+                                              " (its provider has no ibv_wr_* for all that this "
+                                              "transport carries: posting::list works)"};
+      }
       BOOST_OUTCOME_TRY(queue_pair_, std::move(made));
       granted_ = asked.cap;
       if (!exact || granted_.max_inline_data >= bytes) return success();
@@ -393,6 +405,17 @@ class attachment {
                                        device().name() + " granted " +
                                        std::to_string(granted_.max_inline_data)};
     }
+  }
+
+  /// What ibv_wr_* shall build: all that the transport carries and the device has.
+  template <class Transport>
+  static std::uint64_t send_ops(feature lacking) noexcept {
+    const auto lacks = [&](feature one) {
+      return (static_cast<unsigned>(lacking) & static_cast<unsigned>(one)) != 0;
+    };
+    return posting::send_ops_of<Transport> &
+           ~((lacks(feature::immediates) ? posting::immediate_ops : 0) |
+             (lacks(feature::atomics) ? posting::atomic_ops : 0));
   }
 
   /// iWARP has no immediates (RFC 5040) and, like its drivers, no atomics; siw refuses receives

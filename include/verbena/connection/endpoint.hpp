@@ -130,8 +130,9 @@ class basic_endpoint {
   static result<basic_endpoint> create(const verbs::protection_domain& domain, options asked,
                                        std::shared_ptr<queue_core> queue) {
     BOOST_OUTCOME_TRY(auto made,
-                      attachment_type::template create<transport, typename Policies::signaling>(
-                          domain, asked, std::move(queue)));
+                      (attachment_type::template create<transport, typename Policies::signaling,
+                                                        typename Policies::posting>(
+                          domain, asked, std::move(queue))));
     return basic_endpoint{std::move(made)};
   }
 

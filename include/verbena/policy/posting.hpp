@@ -57,13 +57,21 @@ struct sample_labels {
   label operator()(const sample_request&) const noexcept;
 };
 
+template <class P>
+concept posts_chains = requires(ibv_qp* queue_pair, sample_labels labels, sample_request request) {
+  { P::post(queue_pair, labels, request, request) } -> std::same_as<answer>;
+};
+
+template <class P>
+concept tells_whether_it_uses_qp_ex = requires {
+  { P::uses_qp_ex } -> std::convertible_to<bool>;
+};
+
 /// Axis "posting": which verbs interface carries a chain of send requests. `post` is given the
 /// chain and a function object whose operator()<I> gives request I its label: to be called once
-/// for each, in post order, before the provider has the chain.
+/// for each, in post order, before the provider has the chain. With `uses_qp_ex` the queue pair is
+/// the qp_base of an ibv_qp_ex that builds every operation of the transport which the device has.
 template <class P>
-concept posting_policy =
-    requires(ibv_qp* queue_pair, sample_labels labels, sample_request request) {
-      { P::post(queue_pair, labels, request, request) } -> std::same_as<answer>;
-    };
+concept posting_policy = posts_chains<P> && tells_whether_it_uses_qp_ex<P>;
 
 }  // namespace verbena

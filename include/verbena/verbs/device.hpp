@@ -42,6 +42,9 @@ class device {
     return native_handle()->device->transport_type == IBV_TRANSPORT_IWARP;
   }
 
+  /// The kernel's software RoCE, by the vendor it gives, whatever the device is called.
+  bool is_rxe() const noexcept { return attributes().vendor_id == 0xff'ffff; }
+
   /// Errors: EINVAL for a port the device does not have; the message names the port and how many
   /// there are.
   result<ibv_port_attr> port(std::uint8_t number) const {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cerrno>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,13 +17,15 @@ class queue_pair {
   queue_pair() = default;
 
   /// Creates one as `asked` says; `asked.cap` holds what was granted afterwards.
-  /// `queues` keeps the completion queues named in `asked`.
+  /// `queues` keeps the completion queues named in `asked`. With `send_ops` (IBV_QP_EX_WITH_*) it
+  /// is the qp_base of an ibv_qp_ex that builds these; EOPNOTSUPP where there is no such.
   static result<queue_pair> create(const protection_domain& domain, ibv_qp_init_attr& asked,
-                                   std::shared_ptr<const void> queues) {
+                                   std::shared_ptr<const void> queues, std::uint64_t send_ops = 0) {
     const control_table& calls = domain.device().table();
     const ibv_qp_cap wanted = asked.cap;
     errno = 0;
-    ibv_qp* native = calls.create_qp(domain.native_handle(), &asked);
+    ibv_qp* native = send_ops == 0 ? calls.create_qp(domain.native_handle(), &asked)
+                                   : create_extended(domain, asked, send_ops);
     BOOST_OUTCOME_TRY(domain.device().checked(null_errno(native), [&] {
       return "cannot create a queue pair on " + domain.device().name() + " with " +
              std::to_string(wanted.max_send_wr) + " send and " +
@@ -67,6 +71,34 @@ class queue_pair {
   queue_pair& operator=(const queue_pair&) = delete;
 
  private:
+  /// Null and errno where it fails, as ibv_create_qp_ex(3).
+  static ibv_qp* create_extended(const protection_domain& domain, ibv_qp_init_attr& asked,
+                                 std::uint64_t send_ops) {
+    const control_table& calls = domain.device().table();
+    ibv_qp* made = nullptr;
+    if (calls.create_qp_ex != nullptr) {
+      ibv_qp_init_attr_ex wanted{};
+      wanted.qp_context = asked.qp_context;
+      wanted.send_cq = asked.send_cq;
+      wanted.recv_cq = asked.recv_cq;
+      wanted.srq = asked.srq;
+      wanted.cap = asked.cap;
+      wanted.qp_type = asked.qp_type;
+      wanted.sq_sig_all = asked.sq_sig_all;
+      wanted.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+      wanted.pd = domain.native_handle();
+      wanted.send_ops_flags = send_ops;
+      made = calls.create_qp_ex(domain.device().native_handle(), &wanted);
+      if (made == nullptr) return nullptr;
+      asked.cap = wanted.cap;
+      // The hot path keeps one pointer for both.
+      if (reinterpret_cast<ibv_qp*>(calls.to_qp_ex(made)) == made) return made;
+      (void)calls.destroy_qp(made);
+    }
+    errno = EOPNOTSUPP;
+    return nullptr;
+  }
+
   std::shared_ptr<object<ibv_qp>> state_;
 };
 

@@ -198,7 +198,7 @@ TEST_CASE("FC-13 receives are with the adapter before the peer can send") {
   auto made = on.make().value();
   const auto memory = fabricated::memory(*on.domain);
   CHECK(made.post(vb::receive(memory.first(8)), vb::receive(memory.last(8))));
-  CHECK(behind(made).state == IBV_QPS_INIT);
+  CHECK(behind(made).qp_base.state == IBV_QPS_INIT);
   CHECK(behind(made).receives.posted.size() == 2);
 }
 
@@ -325,7 +325,7 @@ TEST_CASE("the ends count packets from where the other says, and know each other
   CHECK(behind(there).attributes.rq_psn == behind(here).attributes.sq_psn);
   CHECK(behind(here).attributes.dest_qp_num == there.native_handle()->qp_num);
   CHECK(behind(there).attributes.dest_qp_num == here.native_handle()->qp_num);
-  CHECK(behind(here).state == IBV_QPS_RTS);
+  CHECK(behind(here).qp_base.state == IBV_QPS_RTS);
 }
 
 TEST_CASE("FC-31 Ethernet is addressed by GID") {

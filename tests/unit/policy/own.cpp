@@ -63,6 +63,7 @@ struct counted {
 
 /// Notes every request on its way into a list.
 struct noted {
+  static constexpr bool uses_qp_ex = false;
   static inline std::vector<std::size_t> pieces;
   template <class Labels, class... Requests>
   static vb::answer post(ibv_qp* const& queue_pair, Labels&& labels, const Requests&... requests) {

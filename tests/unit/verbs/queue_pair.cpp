@@ -68,11 +68,11 @@ TEST_CASE("a transition that is refused names the step and changes nothing") {
   CHECK(
       mentions(refused.error(), "queue pair " + std::to_string(link.native()->qp_num) + " to RTR"));
   CHECK(behind.transitions.size() == before);
-  CHECK(behind.state == IBV_QPS_RTS);
+  CHECK(behind.qp_base.state == IBV_QPS_RTS);
 
   adapter.refuse.add(call::modify_qp, -EIO);
   CHECK(link.pair.fail().error() == std::errc::io_error);
-  CHECK(behind.state == IBV_QPS_RTS);
+  CHECK(behind.qp_base.state == IBV_QPS_RTS);
   CHECK(link.pair.fail().has_value());
-  CHECK(behind.state == IBV_QPS_ERR);
+  CHECK(behind.qp_base.state == IBV_QPS_ERR);
 }

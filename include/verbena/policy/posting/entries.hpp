@@ -21,16 +21,19 @@ constexpr std::size_t first_piece(std::size_t index) noexcept {
   return before;
 }
 
+/// The bytes that a piece's entry says: of an atomic those that it changes.
+template <std::size_t Index, class Request>
+[[gnu::always_inline]] inline std::uint32_t length_of(const Request& request) noexcept {
+  if constexpr (is_atomic(Request::what)) return atomic_size;
+  return static_cast<std::uint32_t>(request.template local<Index>().size_bytes());
+}
+
 /// Writes one scatter/gather entry. The request is asked for each field on its own: fields loaded
 /// together need a register each.
 template <std::size_t Index, class Request>
 [[gnu::always_inline]] inline void write_entry(ibv_sge& entry, const Request& request) noexcept {
   entry.addr = reinterpret_cast<std::uintptr_t>(request.template local<Index>().data());
-  if constexpr (is_atomic(Request::what)) {
-    entry.length = atomic_size;
-  } else {
-    entry.length = static_cast<std::uint32_t>(request.template local<Index>().size_bytes());
-  }
+  entry.length = length_of<Index>(request);
   entry.lkey = static_cast<std::uint32_t>(request.template local<Index>().key());
 }
 

@@ -11,12 +11,15 @@
 #include <verbena/operation/immediate.hpp>
 #include <verbena/policy/posting.hpp>
 #include <verbena/policy/posting/entries.hpp>
+#include <verbena/policy/posting/send_flags.hpp>
 #include <verbena/verbs/ibverbs.hpp>
 
 namespace verbena::posting {
 
 /// ibv_post_send(3) with a linked list of work requests.
 struct list {
+  static constexpr bool uses_qp_ex = false;
+
   template <class Labels, class... Requests>
   [[gnu::always_inline]] static answer post(ibv_qp* const& queue_pair, Labels&& labels,
                                             const Requests&... requests) {
@@ -48,7 +51,9 @@ struct list {
     work.num_sge = static_cast<int>(Request::piece_count);
     work.opcode = opcode(Request::what);
     work.send_flags = as.signaled ? unsigned{IBV_SEND_SIGNALED} : 0U;
-    if constexpr (flags(Request::asked) != 0) work.send_flags |= flags(Request::asked);
+    if constexpr (posting::send_flags(Request::asked) != 0) {
+      work.send_flags |= posting::send_flags(Request::asked);
+    }
     if (as.inlined) work.send_flags |= IBV_SEND_INLINE;
     if constexpr (Request::what == operation::read || Request::what == operation::write) {
       work.wr.rdma.remote_addr = request.remote().address();
@@ -83,11 +88,6 @@ struct list {
       }
       work.wr.atomic.rkey = static_cast<std::uint32_t>(request.remote().key());
     }
-  }
-
-  static constexpr unsigned flags(option asked) noexcept {
-    return (has(asked, option::fenced) ? unsigned{IBV_SEND_FENCE} : 0U) |
-           (has(asked, option::solicited) ? unsigned{IBV_SEND_SOLICITED} : 0U);
   }
 
   static constexpr ibv_wr_opcode opcode(operation of) noexcept {
