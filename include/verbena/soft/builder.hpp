@@ -4,12 +4,14 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 
 #include <verbena/soft/queue_pair_control.hpp>
 
-/// The ibv_wr_* interface (ibv_wr_post(3)): requests are put together between wr_start, which locks
-/// the queue pair, and wr_complete, which posts all of them or none.
+/// The ibv_wr_* interface (ibv_wr_post(3)): requests are put together between wr_start and
+/// wr_complete, which posts all of them or none. One thread at a time does so; the queue pair
+/// itself is not locked meanwhile, so that the same thread can post receives and poll.
 namespace verbena::soft::builder {
 
 inline queue_pair& pair_of(ibv_qp_ex* native) noexcept { return queue_pair::of(&native->qp_base); }
@@ -38,6 +40,7 @@ inline void remote(built_request& of, std::uint32_t key, std::uint64_t address) 
 inline int complete(ibv_qp_ex* native) {
   queue_pair& pair = pair_of(native);
   context& here = context::of(native->qp_base.context);
+  const std::scoped_lock held{pair};
   const std::uint32_t state = pair.entry->state.load(std::memory_order_acquire);
   const bool may_post =
       state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE || state == IBV_QPS_ERR;
@@ -48,27 +51,22 @@ inline int complete(ibv_qp_ex* native) {
     built[i].work.num_sge = static_cast<int>(built[i].pieces.size());
     number = check_request(here, pair, built[i].work, i);
   }
-  pair.built_count = 0;
-  pair.visit();
   requester doing{here, pair};
   if (number == 0) {
     for (const built_request& each : built) take(doing, here, pair, each.work);
   }
   doing.run();
-  pair.unlock();
+  pair.building.unlock();
   return number;
 }
 
 /// Fills in the functions of a queue pair's ibv_qp_ex.
 inline void install(ibv_qp_ex& into) {
   into.wr_start = [](ibv_qp_ex* native) {
-    pair_of(native).work->lock();
+    pair_of(native).building.lock();
     pair_of(native).built_count = 0;
   };
-  into.wr_abort = [](ibv_qp_ex* native) {
-    pair_of(native).built_count = 0;
-    pair_of(native).work->unlock();
-  };
+  into.wr_abort = [](ibv_qp_ex* native) { pair_of(native).building.unlock(); };
   into.wr_complete = complete;
   into.wr_send = [](ibv_qp_ex* native) { begin(native, IBV_WR_SEND); };
   into.wr_send_imm = [](ibv_qp_ex* native, __be32 immediate) {

@@ -253,6 +253,7 @@ struct queue_pair {
   bool receives_flushed = false;
   std::atomic<bool> last_receive_told{false};  ///< IBV_EVENT_QP_LAST_WQE_REACHED, since RESET
   std::atomic<bool> waits{false};              ///< counted in send_queue->blocked
+  spin_lock building;                          ///< held from wr_start to wr_complete
   std::vector<built_request> built;            ///< kept, so that their memory is used again
   std::size_t built_count = 0;
   bool extended = false;  ///< made with send_ops_flags

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "child.hpp"
+#include "side.hpp"
+
+using namespace soft_test;
+
+TEST_CASE("soft: receives are posted and completions polled while requests are built", "[soft]") {
+  // Another process, since this one could not go on if it failed.
+  const std::string fabric = fabric_name();
+  child builder{[&](child& parent) {
+    side on{fabric};
+    end other{on};
+    ibv_qp_init_attr_ex asked{};
+    asked.send_cq = asked.recv_cq = other.sends;
+    asked.cap = other.chosen.cap;
+    asked.qp_type = IBV_QPT_RC;
+    asked.pd = on.domain;
+    asked.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    asked.send_ops_flags = IBV_QP_EX_WITH_SEND;
+    end one{on};  // only for its way of going from state to state
+    ibv_qp* const plain = std::exchange(one.pair, on.calls.create_qp_ex(on.native, &asked));
+    one.connect(other.pair->qp_num);
+    other.connect(one.pair->qp_num);
+    ibv_qp_ex* const built = on.calls.to_qp_ex(one.pair);
+    bool good = other.receive(1, {}) == 0;
+    ibv_wr_start(built);
+    built->wr_id = 2;
+    built->wr_flags = IBV_SEND_SIGNALED;
+    ibv_wr_send(built);
+    good = good && one.receive(3, {on.piece(0, 8)}) == 0;
+    ibv_wc found{};
+    for (int i = 0; i < 1000; ++i) good = good && ibv_poll_cq(other.sends, 1, &found) == 0;
+    good = good && ibv_wr_complete(built) == 0;
+    good = good && ibv_poll_cq(other.sends, 1, &found) == 1 && found.wr_id == 2;
+    on.calls.destroy_qp(plain);
+    parent.say(good ? 1 : 0);
+    parent.hear();
+  }};
+  CHECK(builder.hear() == 1);
+}
