@@ -137,6 +137,22 @@ inline int dealloc_pd(ibv_pd* native) {
   return 0;
 }
 
+/// As ibv_destroy_cq(3), ibv_get_async_event(3): what events have been got of is not destroyed
+/// before they have been acknowledged.
+template <class Native>
+void wait_for_acknowledged(Native& of, const std::uint32_t& acknowledged, std::uint32_t got) {
+  pthread_mutex_lock(&of.mutex);
+  while (acknowledged != got) pthread_cond_wait(&of.cond, &of.mutex);
+  pthread_mutex_unlock(&of.mutex);
+}
+template <class Native>
+void acknowledge(Native& of, std::uint32_t& acknowledged, std::uint32_t count) {
+  pthread_mutex_lock(&of.mutex);
+  acknowledged += count;
+  pthread_cond_signal(&of.cond);
+  pthread_mutex_unlock(&of.mutex);
+}
+
 /// Shared memory of whole pages, known to the other processes; for verbena's allocator.
 inline void* allocate(ibv_context* native, std::size_t length) {
   auto made = context::of(native).fabric->allocate(length);
@@ -366,11 +382,8 @@ inline int destroy_cq(ibv_cq* native) {
     const std::scoped_lock held{here.mutex};
     std::erase(here.queues, &of);
   }
-  // As ibv_destroy_cq(3): not before every event got has been acknowledged.
-  pthread_mutex_lock(&native->mutex);
-  while (native->comp_events_completed != of.events)
-    pthread_cond_wait(&native->cond, &native->mutex);
-  pthread_mutex_unlock(&native->mutex);
+  wait_for_acknowledged(*native, native->comp_events_completed, of.events);
+  wait_for_acknowledged(*native, native->async_events_completed, of.async_events);
   of.entry->generation.fetch_add(1);
   of.entry->ring.seal = 0;
   here.fabric->release(of.arena);
@@ -390,13 +403,9 @@ inline void attend(context& here, channel& of) {
   (void)!::read(of.timer, &expirations, sizeof expirations);
   of.timer_at = 0;
   forget_ended(of);
-  std::vector<completion_queue*> queues;
-  {
-    const std::scoped_lock held{of.mutex};
-    queues = of.queues;
-  }
-  for (completion_queue* each : queues) {
-    const std::scoped_lock held{each->mutex};
+  const std::scoped_lock held{of.mutex};  // so that none of its queues is destroyed meanwhile
+  for (completion_queue* each : of.queues) {
+    const std::scoped_lock polling{each->mutex};
     progress(here, *each);
     bool any_came = each->entry->failed.load() != 0;
     bool solicited_came = any_came;
@@ -444,10 +453,7 @@ inline int get_cq_event(ibv_comp_channel* native, ibv_cq** queue, void** own) {
 
 /// As ibv_ack_cq_events: destroying waits for it.
 inline void ack_cq_events(ibv_cq* native, unsigned int count) {
-  pthread_mutex_lock(&native->mutex);
-  native->comp_events_completed += count;
-  pthread_cond_signal(&native->cond);
-  pthread_mutex_unlock(&native->mutex);
+  acknowledge(*native, native->comp_events_completed, count);
 }
 
 }  // namespace verbena::soft::control

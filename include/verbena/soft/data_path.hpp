@@ -219,10 +219,14 @@ inline int take_some(context& here, completion_queue& queue, int most, ibv_wc* i
          take(here, queue, into[count], position)) {
     ibv_wc& got = into[count++];
     if ((position & 1) != 0) {
+      const std::uint32_t place = got.qp_num % queue_pair_limit;
+      // First: who destroys it takes its number away, then waits for the lock of this queue.
+      const queue_pair_entry& entry = here.fabric->shared().queue_pairs[place];
+      const bool is_there = entry.number.load(std::memory_order_acquire) == got.qp_num;
       queue_pair* const pair =
-          here.queue_pairs[got.qp_num % queue_pair_limit].load(std::memory_order_acquire);
+          is_there ? here.queue_pairs[place].load(std::memory_order_acquire) : nullptr;
       const std::uint64_t next = (position >> 1) + 1;
-      if (pair != nullptr && pair->native.qp_base.qp_num == got.qp_num &&
+      if (pair != nullptr &&
           next - pair->retired.load(std::memory_order_relaxed) <= pair->requests.size()) {
         pair->retired.store(next, std::memory_order_release);
       }

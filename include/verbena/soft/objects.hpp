@@ -78,7 +78,8 @@ struct completion_queue {
   std::atomic<std::uint32_t> look_after{128};  ///< so many
   std::uint32_t looks = 0;
   std::vector<queue_pair*> attached;
-  std::uint32_t events = 0;    ///< got and not acknowledged
+  std::uint32_t events = 0;  ///< got; acknowledged ones among them
+  std::uint32_t async_events = 0;
   std::uint64_t armed_at = 0;  ///< what stands before it was there when the queue was armed
   std::atomic<std::uint32_t> blocked{0};  ///< queue pairs here that wait for a timer
   std::uint32_t ordinal = 0;              ///< the how manieth on the device, from 1
@@ -127,6 +128,7 @@ struct shared_receive_queue {
   ibv_srq native{};
   receive_queue queue;
   std::atomic<std::uint32_t> users{0};
+  std::uint32_t async_events = 0;  ///< got; acknowledged ones among them
 
   static shared_receive_queue& of(const ibv_srq* native) noexcept {
     return *reinterpret_cast<shared_receive_queue*>(const_cast<ibv_srq*>(native));
@@ -251,6 +253,7 @@ struct queue_pair {
   std::uint32_t not_ready_tries = 0;
   bool lacks_receive = false;  ///< what it waits for, if it does, is a receive of the peer's
   bool receives_flushed = false;
+  std::uint32_t async_events = 0;              ///< got; acknowledged ones among them
   std::atomic<bool> last_receive_told{false};  ///< IBV_EVENT_QP_LAST_WQE_REACHED, since RESET
   std::atomic<bool> waits{false};              ///< counted in send_queue->blocked
   spin_lock building;                          ///< held from wr_start to wr_complete

@@ -136,6 +136,8 @@ inline ibv_qp* create_qp(ibv_pd* in, ibv_qp_init_attr* asked) {
   native.qp_num = number;
   native.state = IBV_QPS_RESET;
   native.qp_type = asked->qp_type;
+  pthread_mutex_init(&native.mutex, nullptr);
+  pthread_cond_init(&native.cond, nullptr);
   for (completion_queue* each : {made->send_queue, made->receive_completions}) {
     const std::scoped_lock held{each->mutex};
     if (std::find(each->attached.begin(), each->attached.end(), made.get()) == each->attached.end())
@@ -270,16 +272,22 @@ inline int destroy_qp(ibv_qp* native) {
   of.entry->state.store(IBV_QPS_RESET, std::memory_order_seq_cst);
   of.entry->number = 0;
   if (!receives_rest(here, of)) return EBUSY;
+  {
+    const std::scoped_lock held{here.mutex};  // as get_async_event()
+    here.queue_pairs[of.index].store(nullptr, std::memory_order_release);
+  }
+  wait_for_acknowledged(*native, native->events_completed, of.async_events);
   for (completion_queue* each : {of.send_queue, of.receive_completions}) {
     const std::scoped_lock held{each->mutex};
     std::erase(each->attached, &of);
   }
-  here.queue_pairs[of.index].store(nullptr, std::memory_order_release);
   if (of.waits) of.send_queue->blocked.fetch_sub(1);
   close_receive_queue(here, of.receives);
   if (of.shared_receives != nullptr) --of.shared_receives->users;
   of.entry->owner.store(0, std::memory_order_release);
   --domain::of(native->pd).users;
+  pthread_cond_destroy(&native->cond);
+  pthread_mutex_destroy(&native->mutex);
   delete &of;
   return 0;
 }

@@ -29,10 +29,10 @@ inline queue_pair* peer_here(const context& here, const queue_pair& of) noexcept
   if (of.type == IBV_QPT_UD) return nullptr;
   const std::uint32_t number = of.attributes.dest_qp_num;
   const queue_pair_entry& entry = here.fabric->shared().queue_pairs[number % queue_pair_limit];
+  // First: who destroys it takes its number away, then waits for those who may have seen it.
+  if (entry.number.load() != number) return nullptr;
   queue_pair* const found = here.queue_pairs[number % queue_pair_limit].load();
-  const bool is_it =
-      found != nullptr && found->native.qp_base.qp_num == number && entry.number.load() == number;
-  return is_it ? found : nullptr;
+  return found != nullptr && found->native.qp_base.qp_num == number ? found : nullptr;
 }
 
 /// Whether something is posted to receive on a queue pair of this process.
