@@ -51,8 +51,9 @@ inline bool lives(const process_entry& entry) noexcept {
   const std::uint32_t pid = entry.pid.load(std::memory_order_relaxed);
   const std::uint64_t since = entry.started.load(std::memory_order_relaxed);
   if (entry.seal.load(std::memory_order_relaxed) != seal_of(owner, pid, since)) return false;
-  if (pid == static_cast<std::uint32_t>(::getpid())) return true;
-  return since != 0 && started(pid).value_or(since) == since;
+  // This process's own number too: its last holder may have been one before it in its container.
+  if (started(pid).value_or(since) != since) return false;
+  return since != 0 || pid == static_cast<std::uint32_t>(::getpid());
 }
 
 /// The place of an owner number.
