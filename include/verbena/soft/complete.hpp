@@ -112,15 +112,14 @@ inline completion_claim* claims_of(completion_slot* ring, std::uint64_t mask) no
   overrun(here, entry);
 }
 
-/// Completes on a queue of the peer of queue pair `by`, whose lock is held. Not at all where the
-/// queue is gone.
+/// Completes on a queue of the peer of queue pair `by`, whose lock is held; the peer is of process
+/// `owner`. Not at all where the queue is gone, or another's.
 [[gnu::always_inline]] inline void complete_there(context& here, queue_pair& by,
-                                                  std::uint32_t index,
+                                                  std::uint32_t owner, std::uint32_t index,
                                                   const completion& what) noexcept {
   if (index >= completion_queue_limit) return;
   const completion_queue_entry& entry = here.fabric->shared().completion_queues[index];
-  const ring_view& seen = look_again(
-      *here.fabric, entry.ring, entry.owner.load(std::memory_order_acquire), by.peer_completions);
+  const ring_view& seen = look_again(*here.fabric, entry.ring, owner, by.peer_completions);
   if (seen.base == nullptr || seen.stride != completion_stride) [[unlikely]]
     return;
   complete_in(here, index, reinterpret_cast<completion_slot*>(seen.base), seen.mask, what);

@@ -111,7 +111,7 @@ struct receive_source {
   const taken_receive& taken = on.from.receive;
   what.wr_id = taken.wr_id;
   what.told = &taken.slot->told;
-  complete_there(on.here, on.from, on.to.completion_queue.load(), what);
+  complete_there(on.here, on.from, on.owner, on.to.completion_queue.load(), what);
   taken.finish();
   move_taken(on.here, from.queue, from.ring, taken);
 }
@@ -140,8 +140,7 @@ struct receive_source {
 /// The ring of receive queue `index` of the peer.
 [[gnu::always_inline]] inline const ring_view& ring_of_peer(const errand& on,
                                                             const receive_queue_entry& of) {
-  return look_again(*on.here.fabric, of.ring, of.owner.load(std::memory_order_acquire),
-                    on.from.peer_receives);
+  return look_again(*on.here.fabric, of.ring, on.owner, on.from.peer_receives);
 }
 
 /// Takes a receive of the peer's, fills it with the local memory if it is a message that comes

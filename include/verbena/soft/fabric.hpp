@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -280,28 +281,39 @@ class fabric {
     }
   }
 
-  /// Gives back all that a process has, itself last. Under the lock.
+  /// Gives back all that a process has, itself last, once nobody is at work on it: what is finished
+  /// there would land with its next owner. Where somebody does not end, all of it is left to be
+  /// taken back later. Under the lock.
   void abandon(std::uint32_t owner) noexcept {
-    for (queue_pair_entry& each : segment_->queue_pairs) {
-      if (each.owner.load() != owner) continue;
-      each.state.store(IBV_QPS_RESET);
-      each.visiting.store(0);
-      each.number.store(0);
-      each.owner.store(0);
-    }
-    const auto give_back = [&](auto& table) {
+    const auto each_of = [owner](auto& table, auto&& apply) {
       for (auto& each : table) {
-        if (each.owner.load() != owner) continue;
+        if (each.owner.load() == owner) apply(each);
+      }
+    };
+    each_of(segment_->queue_pairs, [](queue_pair_entry& each) {
+      each.state.store(IBV_QPS_RESET);
+      each.number.store(0);
+    });
+    if (!visitors_leave(owner)) {
+      // An entry without a seal is a dead process's, also where its own end is what this is.
+      if (place_of(owner) < process_limit) segment_->processes[place_of(owner)].seal.store(0);
+      return;
+    }
+    each_of(segment_->queue_pairs, [](queue_pair_entry& each) {
+      each.visiting.store(0);
+      each.owner.store(0);
+    });
+    const auto give_back = [&](auto& table) {
+      each_of(table, [](auto& each) {
         each.ring.seal.store(0);
         each.generation.fetch_add(1);
         each.owner.store(0);
-      }
+      });
     };
-    for (region_entry& each : segment_->regions) {
-      if (each.owner.load() != owner) continue;
+    each_of(segment_->regions, [](region_entry& each) {
       if (each.generation.load() % 2 == 1) each.generation.fetch_add(1);
       each.owner.store(0);
-    }
+    });
     give_back(segment_->completion_queues);
     give_back(segment_->receive_queues);
     for (std::uint32_t index = 0; index < arena_limit; ++index) {
@@ -314,6 +326,26 @@ class fabric {
     }
     const std::uint32_t place = place_of(owner);
     if (place < process_limit) segment_->processes[place].owner.store(0, std::memory_order_release);
+  }
+
+  /// Waits until nobody is at work on queue pairs of this owner, whose numbers are gone; false
+  /// where somebody still is after a while.
+  bool visitors_leave(std::uint32_t owner) const noexcept {
+    const std::int64_t latest = coarse_now() + 100'000'000;
+    const auto visits = [&](const queue_pair_entry& by) {
+      if (by.visiting.load(std::memory_order_seq_cst) == 0 || by.owner.load() == owner)
+        return false;
+      const std::uint32_t peer = by.peer.load() % queue_pair_limit;
+      const bool may = by.type.load() == IBV_QPT_UD || segment_->queue_pairs[peer].owner == owner;
+      return may && alive_now(by.owner.load());
+    };
+    for (const queue_pair_entry& each : segment_->queue_pairs) {
+      while (visits(each)) {
+        if (coarse_now() > latest) return false;
+        std::this_thread::yield();
+      }
+    }
+    return true;
   }
 
   std::string arena_path(std::uint32_t index, std::uint32_t generation) const {

@@ -86,9 +86,9 @@ TEST_CASE("soft: a shared receive that a dead process had taken", "[soft]") {
     what.opcode = IBV_WC_RECV;
     what.queue_pair = number;
     what.told = &taken.slot->told;
-    const auto& pairs = by.fabric->shared().queue_pairs;
+    const auto& pair = by.fabric->shared().queue_pairs[number % soft::queue_pair_limit];
     soft::queue_pair unused;
-    soft::complete_there(by, unused, pairs[number % soft::queue_pair_limit].completion_queue, what);
+    soft::complete_there(by, unused, pair.owner, pair.completion_queue, what);
     parent.say(1);
     parent.hear();
   }};
@@ -189,4 +189,45 @@ TEST_CASE("soft: a completion that a process in the place of a dead one did not 
   REQUIRE(other.receive(1, {}) == 0);
   REQUIRE(one.send(2, {}) == 0);
   CHECK(status_of(one.sends, 2) == IBV_WC_SUCCESS);
+}
+
+TEST_CASE("soft: what a dead process left is not given away while a sender is at work on it",
+          "[soft]") {
+  const std::string fabric = fabric_name();
+  child dying{[&](child& parent) {
+    side on{fabric};
+    const end other{on};
+    parent.say(other.pair->qp_num);
+    parent.hear();
+  }};
+  const auto number = static_cast<std::uint32_t>(dying.hear());
+  side here{fabric};
+  end one{here};
+  one.connect(number);
+  const auto owner = [&] {
+    const auto& pairs = context::of(here.native).fabric->shared().queue_pairs;
+    return pairs[number % soft::queue_pair_limit].owner.load();
+  };
+  const std::uint32_t dead = owner();
+  soft::queue_pair& sender = soft::queue_pair::of(one.pair);
+  sender.lock();  // as it has while it copies a message
+  dying.end();
+  {
+    const side joins{fabric};
+    CHECK(owner() == dead);
+  }
+  sender.unlock();
+  const side joins{fabric};
+  CHECK(owner() == 0);
+}
+
+TEST_CASE("soft: nothing is completed on the queue of a process that was not sent to", "[soft]") {
+  linked both;
+  side third{context::of(both.here.native).device.name};
+  end uninvolved{third};
+  soft::queue_pair::of(both.other.pair).entry->completion_queue = uninvolved.receives->handle;
+  REQUIRE(both.other.receive(1, {}) == 0);
+  REQUIRE(both.one.send(2, {}) == 0);
+  CHECK(status_of(both.one.sends, 2) == IBV_WC_SUCCESS);
+  CHECK(stays_empty(uninvolved.receives));
 }
