@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "child.hpp"
 #include "side.hpp"
+#include "taking.hpp"
 
 using namespace soft_test;
 namespace soft = verbena::soft;
 
 namespace {
 
-/// Takes the next receive of the queue pair of that number, as a sender does before it writes.
-soft::taking take(const side& on, std::uint32_t number, soft::taken_receive& into) {
-  context& here = context::of(on.native);
-  soft::segment& shared = here.fabric->shared();
-  const soft::queue_pair_entry& pair = shared.queue_pairs[number % soft::queue_pair_limit];
-  soft::receive_queue_entry& queue = shared.receive_queues[pair.receive_queue];
-  const std::scoped_lock guard{here.fabric->work_on(0)};
-  const soft::ring_view ring = soft::look(*here.fabric, queue.ring, queue.owner);
-  return soft::take_receive(here, queue, ring, number, 0, true, into);
-}
 void take(const side& on, std::uint32_t number) {
   soft::taken_receive taken;
   if (take(on, number, taken) != soft::taking::got) ::_exit(3);
@@ -78,17 +69,9 @@ TEST_CASE("soft: a shared receive that a dead process had taken", "[soft]") {
   child teller{[&fabric](child& parent) {
     const auto number = static_cast<std::uint32_t>(parent.hear());
     const side on{fabric};
-    context& by = context::of(on.native);
     soft::taken_receive taken;
     if (take(on, number, taken) != soft::taking::got) ::_exit(3);
-    soft::completion what;
-    what.wr_id = taken.wr_id;
-    what.opcode = IBV_WC_RECV;
-    what.queue_pair = number;
-    what.told = &taken.slot->told;
-    const auto& pair = by.fabric->shared().queue_pairs[number % soft::queue_pair_limit];
-    soft::queue_pair unused;
-    soft::complete_there(by, unused, pair.owner, pair.completion_queue, what);
+    tell(on, number, taken);
     parent.say(1);
     parent.hear();
   }};
