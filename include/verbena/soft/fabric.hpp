@@ -59,7 +59,9 @@ class fabric {
   }
 
   ~fabric() {
-    if (me_ != 0 && file_.lock()) {
+    // Not where this is a copy that a fork made of it: its process is still there.
+    const bool is_here = me_ != 0 && maker_ == ::getpid();
+    if (is_here && file_.lock()) {
       const segment_file::unlock guard{file_};
       abandon(me_);
       file_.mark_presence(F_UNLCK);
@@ -422,6 +424,7 @@ class fabric {
   segment_file file_;
   segment* segment_ = nullptr;  ///< file_'s
   std::uint32_t me_ = 0;
+  pid_t maker_ = ::getpid();
   std::mutex mapping_;
   std::unique_ptr<known_mapping[]> known_{new known_mapping[arena_limit]};
   std::vector<mapping> retired_;
