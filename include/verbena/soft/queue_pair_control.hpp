@@ -222,7 +222,13 @@ inline int move_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
       of.attributes = {};
       of.entry->peer = none;
     }
-    of.entry->state.store(to, std::memory_order_seq_cst);
+    // The peer may have moved it to ERR meanwhile, from where none but these two are reached.
+    std::uint32_t expected = from;
+    if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) {
+      of.entry->state.store(to, std::memory_order_seq_cst);
+    } else if (!of.entry->state.compare_exchange_strong(expected, to)) {
+      return EINVAL;
+    }
     native->state = to;
     requester{here, of}.run();
   }
