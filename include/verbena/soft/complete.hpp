@@ -246,8 +246,8 @@ inline bool take(context& here, completion_queue& from, ibv_wc& into,
   into.sl = 0;
   into.dlid_path_bits = 0;
   position = (marks & is_of_send) != 0 ? place << 1 | 1 : 0;
-  if ((marks & carries_bytes) != 0 && !unload(find_own(here, key, false), slot, place, length))
-      [[unlikely]]
+  if ((marks & carries_bytes) != 0 && !unload(find_own(here, key, false), slot, place, length) &&
+      !unload(find_going(here, key), slot, place, length)) [[unlikely]]
     into.status = IBV_WC_LOC_PROT_ERR;
   pass(from);
   return true;

@@ -262,6 +262,7 @@ inline int dereg_mr(ibv_mr* native) {
   of.entry->generation.store(dead, std::memory_order_seq_cst);
   if (!visitors_leave(here)) return EBUSY;
   unload_all(here, *native);
+  mine.owner.store(0, std::memory_order_relaxed);
   of.entry->owner.store(0, std::memory_order_release);
   --domain::of(native->pd).users;
   delete &of;
