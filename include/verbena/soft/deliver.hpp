@@ -25,22 +25,30 @@ inline void make_grh(std::array<std::byte, grh_bytes>& into, bool garbage) noexc
   for (std::size_t i = 0; i < header.size(); ++i) into[20 + i] = std::byte{header[i]};
 }
 
-/// The region that a piece of the receive taken lies in, if it may be written.
-[[gnu::always_inline]] inline region_view sink(const errand& on,
+/// Where a receive is taken from.
+struct receive_source {
+  receive_queue_entry& queue;
+  const ring_view& ring;
+};
+
+/// The region that a piece of the receive taken lies in, if it may be written: it is of the domain
+/// of the receive queue, which if shared may have another than the queue pair.
+[[gnu::always_inline]] inline region_view sink(const errand& on, const receive_source& from,
                                                const shared_piece& piece) noexcept {
   const region_view found = find_of(on.here, on.owner, piece.key, false, on.from.sink);
   const bool may =
-      found.permits(on.to.domain.load(), piece.address, piece.length, IBV_ACCESS_LOCAL_WRITE);
+      found.permits(from.queue.domain.load(), piece.address, piece.length, IBV_ACCESS_LOCAL_WRITE);
   return may ? found : region_view{};
 }
 
 /// Lets the completion carry the message to the first piece of the receive. Where the peer can
 /// reach that memory it does not: a write, read or atomic after the message would be before it.
-[[gnu::always_inline]] inline bool load(const errand& on, completion& by) noexcept {
+[[gnu::always_inline]] inline bool load(const errand& on, const receive_source& from,
+                                        completion& by) noexcept {
   constexpr int remote =
       IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   const shared_piece& into = on.from.receive.listed[0];
-  const region_view region = sink(on, into);
+  const region_view region = sink(on, from, into);
   if (!region || (region.access & remote) != 0) return false;
   by.carries = true;
   by.place = into.address;
@@ -60,8 +68,8 @@ inline void make_grh(std::array<std::byte, grh_bytes>& into, bool garbage) noexc
 }
 
 /// Copies the message into the pieces of the receive. `gone`: its process has died meanwhile.
-[[gnu::noinline]] inline ibv_wc_status scatter(const errand& on, bool with_grh, cause& why,
-                                               bool& gone) {
+[[gnu::noinline]] inline ibv_wc_status scatter(const errand& on, const receive_source& queue,
+                                               bool with_grh, cause& why, bool& gone) {
   std::array<std::byte, grh_bytes> grh{};
   std::span<local_piece> source{on.from.local.data(), on.local.size()};
   if (with_grh) {  // there is room for it before the rest, which moves up
@@ -74,7 +82,7 @@ inline void make_grh(std::array<std::byte, grh_bytes>& into, bool garbage) noexc
   std::size_t at = 0;
   for (const shared_piece& into : on.from.receive.pieces()) {
     if (from == source.size()) break;
-    const region_view region = sink(on, into);
+    const region_view region = sink(on, queue, into);
     if (!region) return IBV_WC_LOC_PROT_ERR;
     for (std::uint64_t filled = 0; filled < into.length && from < source.size();) {
       const std::size_t part =
@@ -97,12 +105,6 @@ inline void make_grh(std::array<std::byte, grh_bytes>& into, bool garbage) noexc
   }
   return IBV_WC_SUCCESS;
 }
-
-/// Where a receive is taken from.
-struct receive_source {
-  receive_queue_entry& queue;
-  const ring_view& ring;
-};
 
 /// Completes the receive taken and gives its slot back, in this order: whoever dies in between
 /// leaves a receive that says whether it has been told of.
@@ -163,8 +165,9 @@ struct receive_source {
     const bool is_small = needed <= carried_limit && into.listed[0].length >= needed;
     cause why = cause::unsaid;
     bool gone = false;
-    const bool is_carried = is_small && !with_grh && load(on, what);
-    const ibv_wc_status status = is_carried ? IBV_WC_SUCCESS : scatter(on, with_grh, why, gone);
+    const bool is_carried = is_small && !with_grh && load(on, source, what);
+    const ibv_wc_status status =
+        is_carried ? IBV_WC_SUCCESS : scatter(on, source, with_grh, why, gone);
     if (status != IBV_WC_SUCCESS) [[unlikely]] {
       if (gone) return on.failed_to_reach(reached::gone);
       tell_failed_receive(on, source, status, why);
