@@ -172,14 +172,18 @@ inline bool has_been_seen(const segment& in, const receive_slot& of) noexcept {
          next <= in.completion_queues[queue].head.load(std::memory_order_acquire);
 }
 
-/// Whether the slot for the next receive can be used: it has been given back, or will be.
+/// Whether the slot for the next receive can be used: it has been given back, or is taken back here
+/// from one who has only that left to do. If he is dead another may be about to take it over, so
+/// nothing is written into it before it is this side's.
 inline bool is_free(const context& here, const receive_queue& of) noexcept {
-  const receive_slot& slot = of.slot(of.posted);
-  const std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
+  receive_slot& slot = of.slot(of.posted);
+  std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
   if (position_of(turn) == of.posted && what_of(turn) == vacant) [[likely]]
     return true;
   return position_of(turn) + of.mask + 1 == of.posted && what_of(turn) == claimed &&
-         has_been_seen(here.fabric->shared(), slot);
+         has_been_seen(here.fabric->shared(), slot) &&
+         (slot.turn.compare_exchange_strong(turn, make_turn(of.posted, 0, vacant)) ||
+          turn == make_turn(of.posted, 0, vacant));
 }
 
 /// Posts one receive; ENOMEM when the queue is full (`kept` places are kept free), EINVAL for too

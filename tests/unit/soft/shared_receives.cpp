@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "child.hpp"
+#include "interrupted.hpp"
 #include "side.hpp"
 #include "taking.hpp"
 
@@ -63,4 +65,41 @@ TEST_CASE("soft: the memory of shared receives is of the shared queue's domain",
   receive_into(on.region, IBV_WC_LOC_PROT_ERR);
   CHECK(on.calls.dereg_mr(its) == 0);
   CHECK(on.calls.dealloc_pd(domain) == 0);
+}
+
+TEST_CASE("soft: a receive is not taken over while its owner uses its slot again", "[soft]") {
+  const std::string fabric = fabric_name();
+  child dying{[&](child& parent) {
+    const side on{fabric};
+    const auto number = static_cast<std::uint32_t>(parent.hear());
+    soft::taken_receive taken;
+    if (take(on, number, taken) != soft::taking::got) ::_exit(3);
+    tell(on, number, taken);
+    parent.say(1);
+    parent.hear();
+  }};
+  side here{fabric};
+  side there{fabric};
+  const shared receives{here, here.domain, 1};
+  end one{here, receives.options()};
+  end other{there};
+  one.connect(other.pair->qp_num);
+  other.connect(one.pair->qp_num);
+  REQUIRE(receives.receive(1, nullptr) == 0);
+  dying.say(one.pair->qp_num);
+  REQUIRE(dying.hear() == 1);
+  dying.end();  // before it gave back what it had told of
+  CHECK(status_of(one.receives, 1) == IBV_WC_SUCCESS);
+  std::this_thread::sleep_for(10ms);  // until it is known to be dead
+  soft::taking by_another = soft::taking::got;
+  soft::taken_receive taken;
+  interrupting_memory touched{[&] { by_another = take(there, one.pair->qp_num, taken); }};
+  auto* const piece = new (touched.second_page()) ibv_sge{};
+  touched.arm();
+  REQUIRE(receives.receive(2, piece) == 0);  // which reads it when the slot is half written
+  CHECK(touched.has_been_touched());
+  CHECK(by_another == soft::taking::empty);
+  REQUIRE(other.send(3, {}) == 0);
+  CHECK(status_of(other.sends, 3) == IBV_WC_SUCCESS);
+  CHECK(status_of(one.receives, 2) == IBV_WC_SUCCESS);
 }
