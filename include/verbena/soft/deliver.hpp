@@ -145,17 +145,16 @@ struct receive_source {
   return look_again(*on.here.fabric, of.ring, on.owner, on.from.peer_receives);
 }
 
-/// Takes a receive of the peer's, fills it with the local memory if it is a message that comes
-/// (IBV_WC_RECV), and completes it with `what`, whose other fields are filled in here.
+/// Takes a receive of the peer's, fills it with the local memory, and completes it with `what`,
+/// whose other fields are filled in here.
 [[gnu::always_inline]] inline outcome deliver(const errand& on, completion& what) {
   const std::uint32_t index = on.to.receive_queue.load();
   if (index >= receive_queue_limit) return on.failed_to_reach(reached::gone);
   receive_queue_entry& queue = on.here.fabric->shared().receive_queues[index];
   const receive_source source{queue, ring_of_peer(on, queue)};
   taken_receive& into = on.from.receive;
-  const bool is_message = what.opcode == IBV_WC_RECV;
   const bool with_grh = (what.flags & IBV_WC_GRH) != 0;
-  const std::uint64_t needed = is_message ? what.byte_length : 0;
+  const std::uint64_t needed = what.byte_length;
   what.queue_pair = on.to.number.load();
   const taking taken =
       take_receive(on.here, queue, source.ring, what.queue_pair, needed, on.is_reliable(), into);
@@ -176,6 +175,29 @@ struct receive_source {
   }
   tell_receive(on, source, what);
   return {};
+}
+
+/// Takes a receive of the peer's, does what it tells of, `put`, and completes it with `what`.
+/// Without a receive a reliable queue pair does nothing of it, another all but the completion.
+template <class Put>
+[[gnu::noinline]] outcome notify(const errand& on, completion& what, Put&& put) {
+  const std::uint32_t index = on.to.receive_queue.load();
+  if (index >= receive_queue_limit) return on.failed_to_reach(reached::gone);
+  receive_queue_entry& queue = on.here.fabric->shared().receive_queues[index];
+  const receive_source source{queue, ring_of_peer(on, queue)};
+  taken_receive& into = on.from.receive;
+  what.queue_pair = on.to.number.load();
+  const taking taken =
+      take_receive(on.here, queue, source.ring, what.queue_pair, 0, on.is_reliable(), into);
+  if (taken != taking::got && on.is_reliable()) return not_taken(on, taken, source);
+  const outcome ended = put();
+  if (taken != taking::got) return ended;
+  if (ended.what != outcome::done || ended.status != IBV_WC_SUCCESS) {
+    into.put_back();
+    return ended.what == outcome::done ? on.refused(ended.status, ended.why) : ended;
+  }
+  tell_receive(on, source, what);
+  return ended;
 }
 
 }  // namespace verbena::soft

@@ -209,6 +209,12 @@ struct taken_receive {
     for (const shared_piece& each : pieces()) sum += each.length;
     return sum;
   }
+  /// Lets another take the receive: nothing has come for it.
+  void put_back() const noexcept {
+    std::uint64_t expected = mine;
+    slot->turn.compare_exchange_strong(expected, make_turn(position, 0, full),
+                                       std::memory_order_acq_rel);
+  }
   /// Gives the slot back to its owner, who may have taken it back on seeing the completion.
   void finish() const noexcept {
     std::uint64_t expected = mine;

@@ -351,27 +351,19 @@ class requester {
       region = target(request, on, on.length, IBV_ACCESS_REMOTE_WRITE);
       if (!region) return on.refused(IBV_WC_REM_ACCESS_ERR);
     }
-    if (notifies && on.is_reliable()) {
-      // Nothing may be written before there is a receive to tell of it.
-      const std::uint32_t index = on.to.receive_queue.load();
-      if (index >= receive_queue_limit) return on.failed_to_reach(reached::gone);
-      const receive_queue_entry& queue = on.here.fabric->shared().receive_queues[index];
-      const taking found = look_for_receive(queue, ring_of_peer(on, queue));
-      if (found == taking::gone) return on.failed_to_reach(reached::gone);
-      if (found == taking::empty) return {outcome::not_ready, IBV_WC_SUCCESS, 0};
-    }
-    if (region) {
-      const outcome moved = move(request, on, region, true);
-      if (moved.what != outcome::done || moved.status != IBV_WC_SUCCESS) return moved;
-    }
-    if (!notifies) return {};
+    const auto put = [&] {
+      outcome ended = region ? move(request, on, region, true) : outcome{};
+      ended.bytes = 0;
+      return ended;
+    };
+    if (!notifies) return put();
     completion what;
     what.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
     what.byte_length = static_cast<std::uint32_t>(on.length);
     what.flags = IBV_WC_WITH_IMM;
     what.immediate = request.immediate;
     what.solicited = (request.flags & IBV_SEND_SOLICITED) != 0;
-    return deliver(on, what);
+    return notify(on, what, put);
   }
 
   static bool answers_reads(const errand& on) noexcept {

@@ -103,6 +103,19 @@ TEST_CASE("soft: a shared receive that a dead process had taken", "[soft]") {
       CHECK(status_of(other.sends, word) == IBV_WC_SUCCESS);
     };
     REQUIRE(receive(1) == 0);
+    SECTION("goes to the next write with an immediate") {
+      take_and_die(first, one.pair->qp_num);
+      ibv_send_wr work{};
+      work.wr_id = 5;
+      work.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+      work.send_flags = IBV_SEND_SIGNALED;
+      work.wr.rdma = {reinterpret_cast<std::uintptr_t>(here.memory), here.region->rkey};
+      there.word(0) = 13;
+      REQUIRE(other.post(work, {there.piece(0, 8)}) == 0);
+      CHECK(status_of(other.sends, 5) == IBV_WC_SUCCESS);
+      CHECK(status_of(one.receives, 1) == IBV_WC_SUCCESS);
+      CHECK(here.word(0) == 13);
+    }
     SECTION("goes to the next sender") {
       take_and_die(first, one.pair->qp_num);
       send(11);
