@@ -400,9 +400,7 @@ inline void attend(context& here, channel& of) {
   char nothing[16];
   while (::recv(of.wake, nothing, sizeof nothing, 0) >= 0) {
   }
-  std::uint64_t expirations = 0;
-  (void)!::read(of.timer, &expirations, sizeof expirations);
-  of.timer_at = 0;
+  clear_timer(of);
   forget_ended(of);
   const std::scoped_lock held{of.mutex};  // so that none of its queues is destroyed meanwhile
   for (completion_queue* each : of.queues) {

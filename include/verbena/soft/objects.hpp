@@ -95,7 +95,8 @@ struct channel {
   ibv_comp_channel native{};
   int wake = -1;  ///< a datagram socket: who completes into an armed queue sends a byte
   int timer = -1;
-  std::atomic<std::int64_t> timer_at{0};  ///< when it goes off; 0 not set
+  spin_lock timer_lock;
+  std::int64_t timer_at = 0;  ///< when it goes off; 0 not set
   std::uint32_t name = 0;
   std::vector<completion_queue*> queues;
   std::vector<std::pair<std::uint32_t, int>> watched;  ///< processes: owner number and descriptor

@@ -26,13 +26,21 @@ inline std::int64_t now_ns() noexcept {
 
 /// Lets the channel wake at `at` (nanoseconds of the monotonic clock) or earlier.
 inline void set_timer(channel& of, std::int64_t at) noexcept {
-  std::int64_t set = of.timer_at.load(std::memory_order_relaxed);
-  if (set != 0 && set <= at) return;
-  of.timer_at.store(at, std::memory_order_relaxed);
+  const std::scoped_lock held{of.timer_lock};
+  if (of.timer_at != 0 && of.timer_at <= at) return;
+  of.timer_at = at;
   itimerspec when{};
   when.it_value.tv_sec = at / 1'000'000'000;
   when.it_value.tv_nsec = at % 1'000'000'000;
   ::timerfd_settime(of.timer, TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+/// Takes note that the channel's timer has gone off. Then what it was set for is to be looked at.
+inline void clear_timer(channel& of) noexcept {
+  const std::scoped_lock held{of.timer_lock};
+  std::uint64_t expirations = 0;
+  (void)!::read(of.timer, &expirations, sizeof expirations);
+  of.timer_at = 0;
 }
 
 /// Lets the channel wake when a process ends.
