@@ -55,10 +55,11 @@ inline completion_claim* claims_of(completion_slot* ring, std::uint64_t mask) no
   slot.bytes = what.bytes;
 }
 
-/// A full queue overruns: it is marked failed and the completion is lost.
-[[gnu::cold, gnu::noinline]] inline void overrun(context& here,
-                                                 completion_queue_entry& entry) noexcept {
-  entry.failed.store(1);
+/// Marks a queue failed; of which its owner is told once.
+[[gnu::cold, gnu::noinline]] inline void fail(context& here,
+                                              completion_queue_entry& entry) noexcept {
+  std::uint32_t good = 0;
+  if (!entry.failed.compare_exchange_strong(good, 1)) return;
   fire(here, entry, true);
   wake(here, entry.owner.load(), async_number);
 }
@@ -109,7 +110,7 @@ inline completion_claim* claims_of(completion_slot* ring, std::uint64_t mask) no
       entry.tail.store(at + 1, std::memory_order_release);
     return;
   }
-  overrun(here, entry);
+  fail(here, entry);  // it overruns, and the completion is lost
 }
 
 /// Completes on a queue of the peer of queue pair `by`, whose lock is held; the peer is of process
@@ -181,8 +182,7 @@ inline void fail_damaged(context& here, completion_queue& of) noexcept {
   const bool is_own = ((position ^ at) & of.mask) == 0 && position <= at;
   const bool is_new = what_of(turn) == vacant && position <= of.mask;
   if (is_own && (is_new || what_of(turn) == full)) return;
-  of.entry->failed.store(1);
-  wake(here, here.fabric->me(), async_number);
+  fail(here, *of.entry);
 }
 
 /// Puts the bytes that a completion carries where they belong; false where that is not in `region`.
