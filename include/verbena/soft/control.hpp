@@ -218,10 +218,14 @@ inline ibv_mr* reg_mr(ibv_pd* of, void* address, std::size_t length, int access)
   return &made.release()->native;
 }
 
-/// Whether a queue pair of any process may be touching this one's memory now.
+/// Whether a queue pair of any process may be touching this one's memory now; its own are, for what
+/// they send and read.
 inline bool is_visiting(const context& here, const queue_pair_entry& of) noexcept {
   if (of.visiting.load(std::memory_order_seq_cst) == 0) return false;
-  if (of.type.load(std::memory_order_relaxed) == IBV_QPT_UD) return true;
+  if (of.type.load(std::memory_order_relaxed) == IBV_QPT_UD ||
+      of.owner.load(std::memory_order_relaxed) == here.fabric->me()) {
+    return true;
+  }
   const std::uint32_t peer = of.peer.load(std::memory_order_relaxed);
   return peer != none && here.queue_pairs[peer % queue_pair_limit].load() != nullptr;
 }

@@ -149,3 +149,16 @@ TEST_CASE("soft: destroying waits until an event has been acknowledged", "[soft]
     on.calls.destroy_srq(shared);
   }
 }
+
+TEST_CASE("soft: deregistering waits for what this process reads itself", "[soft]") {
+  linked both;
+  ibv_mr* const region =
+      both.here.calls.reg_mr(both.here.domain, both.here.memory, side::bytes, both.here.rights());
+  REQUIRE(region != nullptr);
+  soft::queue_pair& reading = soft::queue_pair::of(both.one.pair);
+  reading.lock();
+  auto ended = std::async(std::launch::async, [&] { return both.here.calls.dereg_mr(region); });
+  CHECK_FALSE(has_ended(ended));
+  reading.unlock();
+  CHECK(ended.get() == 0);
+}
