@@ -213,8 +213,9 @@ inline int move_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
     if (to == IBV_QPS_RESET) {
       of.entry->state.store(to);
       flush{here, of}.drop_receives(false);
-      of.posted = of.started = 0;
-      of.retired = 0;
+      // They go on counting: a completion from before this is polled later, and frees no place.
+      of.started = of.posted;
+      of.retired = of.posted;
       of.again_at = 0;
       of.tries = of.not_ready_tries = 0;
       of.receives_flushed = false;
