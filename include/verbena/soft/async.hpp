@@ -60,7 +60,7 @@ inline int get_async_event(ibv_context* native, ibv_async_event* into) {
         return tell(*each, IBV_EVENT_QP_LAST_WQE_REACHED);
     }
     for (shared_receive_queue* each : here.shared_receives) {
-      if (each->queue.entry->reached.exchange(0) != 0) {
+      if ((each->queue.entry->limit.fetch_and(~limit_reached) & limit_reached) != 0) {
         ++each->async_events;
         into->element.srq = &each->native;
         into->event_type = IBV_EVENT_SRQ_LIMIT_REACHED;

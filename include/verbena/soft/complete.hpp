@@ -160,18 +160,21 @@ inline void pass(completion_queue& of) noexcept {
   of.entry->head.store(next, std::memory_order_release);
 }
 
-/// Passes over slots whose claimers have died: what they were to say is lost with them. Under the
-/// queue's lock.
-inline void pass_lost(context& here, completion_queue& of) noexcept {
+/// Passes over slots whose claimers have died: what they were to say is lost with them. True where
+/// the next slot's claimer lives and has not written it yet: he may still die. Under the queue's
+/// lock.
+inline bool pass_lost(context& here, completion_queue& of) noexcept {
   for (std::uint64_t tries = 0; tries <= of.mask; ++tries) {
     const std::uint64_t at = of.head.load(std::memory_order_relaxed);
+    const completion_slot& slot = of.ring[at & of.mask];
     const std::uint64_t claim = of.claims[at & of.mask].load(std::memory_order_acquire);
-    if (what_of(claim) != claimed || position_of(claim) != at) return;
-    if (here.fabric->claimer_lives(claim)) return;
-    if (is_full(of.ring[at & of.mask], at)) return;  // it had done that much
+    if (what_of(claim) != claimed || position_of(claim) != at || is_full(slot, at)) return false;
+    if (here.fabric->claimer_lives(claim)) return true;
+    if (is_full(slot, at)) return false;  // it had done that much
     forget_told(of, at);
     pass(of);
   }
+  return false;
 }
 
 /// Fails a queue whose next slot is in a state that nobody leaves it in. Under the queue's lock.

@@ -405,8 +405,9 @@ inline void attend(context& here, channel& of) {
   while (::recv(of.wake, nothing, sizeof nothing, 0) >= 0) {
   }
   clear_timer(of);
-  forget_ended(of);
   const std::scoped_lock held{of.mutex};  // so that none of its queues is destroyed meanwhile
+  forget_ended(of);
+  if (of.takes_datagrams) watch_all(here, of);  // also who has come since
   for (completion_queue* each : of.queues) {
     const std::scoped_lock polling{each->mutex};
     progress(here, *each);

@@ -182,12 +182,22 @@ inline int post_srq_recv(ibv_srq* native, ibv_recv_wr* work, ibv_recv_wr** refus
   if (queue.entry->look.load(std::memory_order_relaxed) != 0) queue.entry->look.exchange(0);
   // Whoever looks at the claims takes their cache line from those who complete: seldom.
   constexpr std::uint32_t claims_every = 64;
-  if (!polling || queue.looks++ % claims_every == 0) pass_lost(here, queue);
+  if (!polling || queue.looks++ % claims_every == 0) {
+    const bool may_be_lost = pass_lost(here, queue);
+    // What has come behind it does not wake again.
+    constexpr std::int64_t glance = 1'000'000;
+    if (may_be_lost && !polling && queue.native.channel != nullptr)
+      set_timer(channel::of(queue.native.channel), now_ns() + glance);
+  }
   fail_damaged(here, queue);
   for (queue_pair* each : queue.attached) {
     const std::scoped_lock held{*each};
     requester{here, *each}.run();
     help_peer(here, *each);
+    // Who reached it may have died before he woke anybody.
+    if (each->shared_receives != nullptr &&
+        (each->shared_receives->queue.entry->limit.load() & limit_reached) != 0)
+      wake(here, here.fabric->me(), async_number);
   }
 }
 

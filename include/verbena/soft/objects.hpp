@@ -98,6 +98,7 @@ struct channel {
   spin_lock timer_lock;
   std::int64_t timer_at = 0;  ///< when it goes off; 0 not set
   std::uint32_t name = 0;
+  bool takes_datagrams = false;  ///< one of its queues does, or did
   std::vector<completion_queue*> queues;
   std::vector<std::pair<std::uint32_t, int>> watched;  ///< processes: owner number and descriptor
   std::mutex mutex;

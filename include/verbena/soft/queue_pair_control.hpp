@@ -161,6 +161,17 @@ inline bool receives_rest(context& here, queue_pair& of) noexcept {
   return true;
 }
 
+/// Lets a channel wake when processes end that send to a queue pair.
+inline void watch_peers(context& here, channel& by, const queue_pair& of) {
+  const std::scoped_lock held{by.mutex};
+  if (of.type == IBV_QPT_UD) {
+    by.takes_datagrams = true;
+    return watch_all(here, by);
+  }
+  const std::uint32_t place = of.attributes.dest_qp_num % queue_pair_limit;
+  watch_process(here, by, here.fabric->shared().queue_pairs[place].owner.load());
+}
+
 /// As ibv_modify_qp, whoever asks. EBUSY where it has come to RESET, but a peer that is writing
 /// into its receives does not end; that can be repeated.
 inline int move_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
@@ -234,13 +245,9 @@ inline int move_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
     requester{here, of}.run();
   }
   if (state_of(*of.entry) == IBV_QPS_RESET && !receives_rest(here, of)) return EBUSY;
-  if ((mask & IBV_QP_DEST_QPN) != 0) {
-    const queue_pair_entry& peer =
-        here.fabric->shared().queue_pairs[with->dest_qp_num % queue_pair_limit];
-    for (const ibv_cq* each : {native->send_cq, native->recv_cq}) {
-      if (each->channel != nullptr)
-        watch_process(here, channel::of(each->channel), peer.owner.load());
-    }
+  for (const ibv_cq* each : {native->send_cq, native->recv_cq}) {
+    if (each->channel != nullptr && native->state == IBV_QPS_RTR)
+      watch_peers(here, channel::of(each->channel), of);
   }
   return 0;
 }

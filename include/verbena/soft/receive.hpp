@@ -154,10 +154,9 @@ inline void move_taken(context& here, receive_queue_entry& entry, const ring_vie
                        const taken_receive& by) noexcept {
   if (entry.taken.load(std::memory_order_relaxed) <= by.position)
     entry.taken.store(by.position + 1, std::memory_order_release);
-  const std::uint32_t limit = entry.limit.load(std::memory_order_relaxed);
-  if (limit != 0 && entry.posted.load() - (by.position + 1) < limit &&
-      entry.limit.exchange(0) != 0) {
-    entry.reached = 1;
+  std::uint32_t limit = entry.limit.load(std::memory_order_relaxed);
+  if (limit != 0 && entry.posted.load() - (by.position + 1) < (limit & ~limit_reached) &&
+      entry.limit.compare_exchange_strong(limit, limit_reached)) {
     wake(here, entry.owner.load(), async_number);
   }
   __builtin_prefetch(&slot_at(ring, by.position + 1), 1);

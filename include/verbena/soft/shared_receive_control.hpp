@@ -44,13 +44,15 @@ inline int modify_srq(ibv_srq* native, ibv_srq_attr* with, int mask) {
   receive_queue& of = shared_receive_queue::of(native).queue;
   if ((mask & ~IBV_SRQ_LIMIT) != 0) return EINVAL;
   if (with->srq_limit > of.depth) return EINVAL;
-  of.entry->limit = with->srq_limit;
+  std::uint32_t limit = of.entry->limit;
+  while (!of.entry->limit.compare_exchange_weak(limit, (limit & limit_reached) | with->srq_limit)) {
+  }
   return 0;
 }
 
 inline int query_srq(ibv_srq* native, ibv_srq_attr* into) {
   const receive_queue& of = shared_receive_queue::of(native).queue;
-  *into = {of.depth, of.max_pieces, of.entry->limit.load()};
+  *into = {of.depth, of.max_pieces, of.entry->limit.load() & ~limit_reached};
   return 0;
 }
 

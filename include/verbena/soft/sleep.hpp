@@ -43,10 +43,9 @@ inline void clear_timer(channel& of) noexcept {
   of.timer_at = 0;
 }
 
-/// Lets the channel wake when a process ends.
+/// Lets the channel wake when a process ends. Under its lock.
 inline void watch_process(context& here, channel& of, std::uint32_t owner) {
   if (owner == here.fabric->me() || place_of(owner) >= process_limit) return;
-  const std::scoped_lock held{of.mutex};
   if (std::any_of(of.watched.begin(), of.watched.end(),
                   [&](const auto& each) { return each.first == owner; }))
     return;
@@ -61,9 +60,15 @@ inline void watch_process(context& here, channel& of, std::uint32_t owner) {
   of.watched.emplace_back(owner, descriptor);
 }
 
-/// Stops watching those that have ended: they would keep the descriptor readable.
+/// The same for each process there is: any may send datagrams. Under the channel's lock.
+inline void watch_all(context& here, channel& of) {
+  for (const process_entry& each : here.fabric->shared().processes)
+    watch_process(here, of, each.owner.load());
+}
+
+/// Stops watching those that have ended: they would keep the descriptor readable. Under the
+/// channel's lock.
 inline void forget_ended(channel& of) {
-  const std::scoped_lock held{of.mutex};
   std::erase_if(of.watched, [&](const auto& each) {
     pollfd look{each.second, POLLIN, 0};
     if (::poll(&look, 1, 0) == 0) return false;

@@ -139,7 +139,7 @@ TEST_CASE("soft: destroying waits until an event has been acknowledged", "[soft]
     on.calls.destroy_cq(queue);
   }
   SECTION("a shared receive queue") {
-    soft::shared_receive_queue::of(shared).queue.entry->reached = 1;
+    soft::shared_receive_queue::of(shared).queue.entry->limit = soft::limit_reached;
     waits([&] { return on.calls.destroy_srq(shared); });
     on.calls.destroy_cq(queue);
   }

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <poll.h>
+
+#include <new>
+
 #include "child.hpp"
 #include "interrupted.hpp"
 #include "side.hpp"
@@ -102,4 +106,25 @@ TEST_CASE("soft: a receive is not taken over while its owner uses its slot again
   REQUIRE(other.send(3, {}) == 0);
   CHECK(status_of(other.sends, 3) == IBV_WC_SUCCESS);
   CHECK(status_of(one.receives, 2) == IBV_WC_SUCCESS);
+}
+
+TEST_CASE("soft: a shared queue's limit is told of if who reached it died before he said so",
+          "[soft]") {
+  side on{fabric_name()};
+  const shared receives{on, on.domain, 2};
+  end one{on, receives.options()};
+  soft::shared_receive_queue::of(receives.queue).queue.entry->limit = soft::limit_reached;
+  for (int i = 0; i < 1000; ++i) {
+    ibv_wc found{};
+    REQUIRE(ibv_poll_cq(one.receives, 1, &found) == 0);
+  }
+  pollfd look{on.native->async_fd, POLLIN, 0};
+  CHECK(::poll(&look, 1, 0) == 1);
+  ibv_srq_attr is{};
+  REQUIRE(on.calls.query_srq(receives.queue, &is) == 0);
+  CHECK(is.srq_limit == 0);
+  ibv_async_event told{};
+  REQUIRE(on.calls.get_async_event(on.native, &told) == 0);
+  CHECK(told.event_type == IBV_EVENT_SRQ_LIMIT_REACHED);
+  on.calls.ack_async_event(&told);
 }
