@@ -138,8 +138,10 @@ inline int post_receives(context& here, receive_queue& queue, ibv_recv_wr* work,
 /// of this device: so a receiver needs nobody else to go on. Under the lock of `of`.
 inline void help_peer(context& here, queue_pair& of) {
   queue_pair* const peer = peer_here(here, of);
-  if (peer == nullptr || peer == &of || !peer->waits.load(std::memory_order_relaxed)) return;
-  if (!has_receive(of)) return;
+  if (peer == nullptr || peer == &of) return;
+  // Either the peer sees the receive that has been posted, or it is seen to wait here.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!peer->waits.load(std::memory_order_relaxed) || !has_receive(of)) return;
   // Whoever is at work on it sees what there is, or will look again.
   if (!peer->try_lock()) return;
   if (peer->lacks_receive) peer->again_at = 0;  // its timer was for guessing when
@@ -165,10 +167,28 @@ inline int post_recv(ibv_qp* native, ibv_recv_wr* work, ibv_recv_wr** refused) {
   return number;
 }
 
+/// As help_peer() for each queue pair that takes from a shared queue.
+[[gnu::cold, gnu::noinline]] inline void help_peers(context& here, shared_receive_queue& of) {
+  const std::scoped_lock held{here.mutex};  // so that none is destroyed meanwhile
+  for (const auto& each : here.queue_pairs) {
+    queue_pair* const pair = each.load(std::memory_order_acquire);
+    if (pair == nullptr || pair->shared_receives != &of) continue;
+    const std::scoped_lock working{*pair};
+    help_peer(here, *pair);
+  }
+}
+
 inline int post_srq_recv(ibv_srq* native, ibv_recv_wr* work, ibv_recv_wr** refused) {
-  receive_queue& queue = shared_receive_queue::of(native).queue;
-  const std::scoped_lock held{queue.mutex};
-  return post_receives(context::of(native->context), queue, work, refused);
+  shared_receive_queue& of = shared_receive_queue::of(native);
+  context& here = context::of(native->context);
+  int number = 0;
+  {
+    const std::scoped_lock held{of.queue.mutex};
+    number = post_receives(here, of.queue, work, refused);
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // as in help_peer()
+  if (here.waiting.load(std::memory_order_relaxed) != 0) help_peers(here, of);
+  return number;
 }
 
 /// Does what has become due on the queue pairs that complete into `queue`; under its lock.

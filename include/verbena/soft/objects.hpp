@@ -37,6 +37,7 @@ struct context {
   int async_wake = -1;  ///< a datagram socket like a channel's, under number 0
   std::atomic<std::uint32_t> domains{0};
   std::atomic<std::uint32_t> queues_made{0};
+  std::atomic<std::uint32_t> waiting{0};  ///< queue pairs whose next request waits
   int wake_sender = -1;
   /// This process's regions again, where no other process can change them: what is touched by
   /// address here is checked against these.

@@ -295,7 +295,10 @@ inline int destroy_qp(ibv_qp* native) {
     const std::scoped_lock held{each->mutex};
     std::erase(each->attached, &of);
   }
-  if (of.waits) of.send_queue->blocked.fetch_sub(1);
+  if (of.waits) {
+    of.send_queue->blocked.fetch_sub(1);
+    here.waiting.fetch_sub(1);
+  }
   close_receive_queue(here, of.receives);
   if (of.shared_receives != nullptr) --of.shared_receives->users;
   of.entry->owner.store(0, std::memory_order_release);

@@ -145,6 +145,7 @@ class requester {
     if (pair_.waits == waits) return;
     pair_.waits = waits;
     pair_.send_queue->blocked.fetch_add(waits ? 1U : ~0U);
+    here_.waiting.fetch_add(waits ? 1U : ~0U);
   }
 
   [[gnu::cold, gnu::noinline]] bool try_later(bool not_ready) {

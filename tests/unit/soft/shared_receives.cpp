@@ -128,3 +128,19 @@ TEST_CASE("soft: a shared queue's limit is told of if who reached it died before
   CHECK(told.event_type == IBV_EVENT_SRQ_LIMIT_REACHED);
   on.calls.ack_async_event(&told);
 }
+
+TEST_CASE("soft: a shared receive brings what was sent before it", "[soft]") {
+  side on{fabric_name()};
+  const shared receives{on, on.domain, 2};
+  end one{on};
+  end other{on, receives.options()};
+  one.connect(other.pair->qp_num);
+  other.connect(one.pair->qp_num);
+  on.word(0) = 42;
+  REQUIRE(one.send(1, {on.piece(0, 8)}) == 0);
+  ibv_sge piece = on.piece(64, 8);
+  REQUIRE(receives.receive(2, &piece) == 0);
+  CHECK(on.word(64) == 42);  // before anybody polls
+  CHECK(status_of(other.receives, 2) == IBV_WC_SUCCESS);
+  CHECK(status_of(one.sends, 1) == IBV_WC_SUCCESS);
+}
