@@ -68,7 +68,9 @@ class fabric {
       if (file_.alone()) file_.remove();
     }
     for (std::uint32_t arena = 0; arena < arena_limit; ++arena) unmap(known(arena));
-    for (const mapping& each : retired_) unmap(each);
+    for (const std::vector<mapping>* list : {&retired_, &leaving_}) {
+      for (const mapping& each : *list) unmap(each);
+    }
   }
   fabric(const fabric&) = delete;
   fabric& operator=(const fabric&) = delete;
@@ -404,8 +406,8 @@ class fabric {
     return fits ? known.base.load() : nullptr;
   }
 
-  /// Unmaps as soon as no queue pair of this process is at work, which could still use it: either
-  /// it sees the stamp gone, or its lock is seen here.
+  /// Unmaps as soon as each queue pair of this process that was at work, and could still use it,
+  /// has been seen not to be: either it sees the stamp gone, or its lock is seen here.
   void retire(std::uint32_t arena) noexcept {
     if (known_[arena].base.load() != nullptr) {
       retired_.push_back(known(arena));
@@ -413,12 +415,16 @@ class fabric {
       known_[arena].base = nullptr;
       known_[arena].length = 0;
     }
-    if (retired_.empty()) return;
-    for (std::uint32_t place = 0; place < queue_pair_limit; ++place) {
-      if (locks_[place].is_held()) return;
+    std::erase_if(at_work_, [&](std::uint32_t place) { return !locks_[place].is_held(); });
+    if (!at_work_.empty()) return;
+    for (const mapping& each : leaving_) unmap(each);
+    leaving_ = std::exchange(retired_, {});
+    for (std::uint32_t place = 0; !leaving_.empty() && place < queue_pair_limit; ++place) {
+      if (locks_[place].is_held()) at_work_.push_back(place);
     }
-    for (const mapping& each : retired_) unmap(each);
-    retired_.clear();
+    if (!at_work_.empty()) return;
+    for (const mapping& each : leaving_) unmap(each);
+    leaving_.clear();
   }
 
   segment_file file_;
@@ -428,6 +434,8 @@ class fabric {
   std::mutex mapping_;
   std::unique_ptr<known_mapping[]> known_{new known_mapping[arena_limit]};
   std::vector<mapping> retired_;
+  std::vector<mapping> leaving_;        ///< retired before those, and waited for
+  std::vector<std::uint32_t> at_work_;  ///< the queue pairs that they are waited for
   std::unique_ptr<work_lock[]> locks_{new work_lock[queue_pair_limit]};
   std::array<std::atomic<std::int64_t>, process_limit> seen_{};
   std::array<std::atomic<std::uint32_t>, process_limit> pids_{};  ///< as they were seen
