@@ -286,7 +286,10 @@ struct queue_pair {
     visit();
     return true;
   }
-  void visit() noexcept { entry->visiting.exchange(1, std::memory_order_seq_cst); }
+  void visit() noexcept {
+    entry->visiting.exchange(1, std::memory_order_seq_cst);
+    full_fence_by_lock();
+  }
   void unlock() noexcept {
     entry->visiting.store(0, std::memory_order_release);
     work->unlock();
@@ -298,7 +301,8 @@ struct queue_pair {
 
  private:
   /// The mark must be seen before anything of the peer is read. On x86 the exchange that takes the
-  /// lock sees to that.
+  /// lock, or sets the mark, sees to that; elsewhere even a sequentially consistent one may be
+  /// passed by loads that are not.
   static void full_fence_by_lock() noexcept {
 #if !defined(__x86_64__)
     std::atomic_thread_fence(std::memory_order_seq_cst);
