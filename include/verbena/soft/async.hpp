@@ -36,30 +36,32 @@ inline int get_async_event(ibv_context* native, ibv_async_event* into) {
     for (completion_queue* each : here.queues) {
       std::uint32_t failed = 1;
       if (each->entry->failed.compare_exchange_strong(failed, 2)) {
+        ++each->async_events;
         into->element.cq = &each->native;
         into->event_type = IBV_EVENT_CQ_ERR;
         return true;
       }
     }
+    const auto tell = [&](queue_pair& of, ibv_event_type what) {
+      ++of.async_events;
+      into->element.qp = &of.native.qp_base;
+      into->event_type = what;
+      return true;
+    };
     for (auto& slot : here.queue_pairs) {
       queue_pair* const each = slot.load(std::memory_order_acquire);
       if (each == nullptr) continue;
       const std::uint32_t trouble = each->entry->trouble.exchange(0);
-      if (trouble == IBV_EVENT_QP_ACCESS_ERR + 1U || trouble == IBV_EVENT_QP_REQ_ERR + 1U) {
-        into->element.qp = &each->native.qp_base;
-        into->event_type = static_cast<ibv_event_type>(trouble - 1);
-        return true;
-      }
+      if (trouble == IBV_EVENT_QP_ACCESS_ERR + 1U || trouble == IBV_EVENT_QP_REQ_ERR + 1U)
+        return tell(*each, static_cast<ibv_event_type>(trouble - 1));
       // After the move to ERR it takes no more from the shared queue.
       if (each->shared_receives != nullptr && each->entry->state.load() == IBV_QPS_ERR &&
-          !each->last_receive_told.exchange(true)) {
-        into->element.qp = &each->native.qp_base;
-        into->event_type = IBV_EVENT_QP_LAST_WQE_REACHED;
-        return true;
-      }
+          !each->last_receive_told.exchange(true))
+        return tell(*each, IBV_EVENT_QP_LAST_WQE_REACHED);
     }
     for (shared_receive_queue* each : here.shared_receives) {
-      if (each->queue.entry->reached.exchange(0) != 0) {
+      if ((each->queue.entry->limit.fetch_and(~limit_reached) & limit_reached) != 0) {
+        ++each->async_events;
         into->element.srq = &each->native;
         into->event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
         return true;
@@ -81,6 +83,17 @@ inline int get_async_event(ibv_context* native, ibv_async_event* into) {
   }
 }
 
-inline void ack_async_event(ibv_async_event*) noexcept {}
+/// As ibv_ack_async_event: destroying waits for it.
+inline void ack_async_event(ibv_async_event* of) noexcept {
+  switch (of->event_type) {
+    case IBV_EVENT_CQ_ERR:
+      acknowledge(*of->element.cq, of->element.cq->async_events_completed, 1);
+      break;
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+      acknowledge(*of->element.srq, of->element.srq->events_completed, 1);
+      break;
+    default: acknowledge(*of->element.qp, of->element.qp->events_completed, 1); break;
+  }
+}
 
 }  // namespace verbena::soft::control

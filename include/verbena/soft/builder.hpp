@@ -1,22 +1,36 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 
 #include <verbena/soft/queue_pair_control.hpp>
 
-/// The ibv_wr_* interface (ibv_wr_post(3)): requests are put together between wr_start, which locks
-/// the queue pair, and wr_complete, which posts all of them or none.
+/// The ibv_wr_* interface (ibv_wr_post(3)): requests are put together between wr_start and
+/// wr_complete, which posts all of them or none. One thread at a time does so; the queue pair
+/// itself is not locked meanwhile, so that the same thread can post receives and poll.
 namespace verbena::soft::builder {
 
 inline queue_pair& pair_of(ibv_qp_ex* native) noexcept { return queue_pair::of(&native->qp_base); }
 
-inline built_request& begin(ibv_qp_ex* native, ibv_wr_opcode opcode) {
+/// What is put together is as much as could be posted and one more, of requests and their pieces:
+/// the check of what is too much finds that. So nothing is allocated between wr_start and
+/// wr_complete.
+inline void make_room(queue_pair& of) {
+  of.built.resize(of.requests.size() + 1);
+  for (built_request& each : of.built) {
+    each.pieces.reserve(of.granted.max_send_sge + std::size_t{1});
+    each.inlined.reserve(of.granted.max_inline_data);
+  }
+}
+
+inline built_request& begin(ibv_qp_ex* native, ibv_wr_opcode opcode) noexcept {
   queue_pair& pair = pair_of(native);
-  if (pair.built_count == pair.built.size()) pair.built.emplace_back();
+  if (pair.built_count == pair.built.size()) --pair.built_count;
   built_request& made = pair.built[pair.built_count++];
   made.work = {};
   made.pieces.clear();
@@ -38,6 +52,7 @@ inline void remote(built_request& of, std::uint32_t key, std::uint64_t address) 
 inline int complete(ibv_qp_ex* native) {
   queue_pair& pair = pair_of(native);
   context& here = context::of(native->qp_base.context);
+  const std::scoped_lock held{pair};
   const std::uint32_t state = pair.entry->state.load(std::memory_order_acquire);
   const bool may_post =
       state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE || state == IBV_QPS_ERR;
@@ -48,27 +63,22 @@ inline int complete(ibv_qp_ex* native) {
     built[i].work.num_sge = static_cast<int>(built[i].pieces.size());
     number = check_request(here, pair, built[i].work, i);
   }
-  pair.built_count = 0;
-  pair.visit();
   requester doing{here, pair};
   if (number == 0) {
     for (const built_request& each : built) take(doing, here, pair, each.work);
   }
   doing.run();
-  pair.unlock();
+  pair.building.unlock();
   return number;
 }
 
 /// Fills in the functions of a queue pair's ibv_qp_ex.
 inline void install(ibv_qp_ex& into) {
   into.wr_start = [](ibv_qp_ex* native) {
-    pair_of(native).work->lock();
+    pair_of(native).building.lock();
     pair_of(native).built_count = 0;
   };
-  into.wr_abort = [](ibv_qp_ex* native) {
-    pair_of(native).built_count = 0;
-    pair_of(native).work->unlock();
-  };
+  into.wr_abort = [](ibv_qp_ex* native) { pair_of(native).building.unlock(); };
   into.wr_complete = complete;
   into.wr_send = [](ibv_qp_ex* native) { begin(native, IBV_WR_SEND); };
   into.wr_send_imm = [](ibv_qp_ex* native, __be32 immediate) {
@@ -103,19 +113,25 @@ inline void install(ibv_qp_ex& into) {
     last(native).pieces.assign(1, ibv_sge{address, length, key});
   };
   into.wr_set_sge_list = [](ibv_qp_ex* native, std::size_t count, const ibv_sge* pieces) {
-    last(native).pieces.assign(pieces, pieces + count);
+    const queue_pair& pair = pair_of(native);
+    const std::size_t most = pair.granted.max_send_sge + std::size_t{1};
+    last(native).pieces.assign(pieces, pieces + std::min(count, most));
   };
   into.wr_set_inline_data_list = [](ibv_qp_ex* native, std::size_t count,
                                     const ibv_data_buf* pieces) {
     built_request& made = last(native);
+    const std::size_t most = pair_of(native).granted.max_inline_data;
     made.inlined.clear();
-    for (const ibv_data_buf* each = pieces; each != pieces + count; ++each) {
+    bool fits = true;
+    for (const ibv_data_buf* each = pieces; fits && each != pieces + count; ++each) {
       const auto* const from = static_cast<const std::byte*>(each->addr);
-      made.inlined.insert(made.inlined.end(), from, from + each->length);
+      fits = each->length <= most - made.inlined.size();
+      if (fits) made.inlined.insert(made.inlined.end(), from, from + each->length);
     }
+    const std::size_t length = fits ? made.inlined.size() : most + 1;
     made.work.send_flags |= IBV_SEND_INLINE;
     made.pieces.assign(1, ibv_sge{reinterpret_cast<std::uintptr_t>(made.inlined.data()),
-                                  static_cast<std::uint32_t>(made.inlined.size()), 0});
+                                  static_cast<std::uint32_t>(length), 0});
   };
   into.wr_set_inline_data = [](ibv_qp_ex* native, void* data, std::size_t length) {
     const ibv_data_buf one{data, length};
@@ -151,6 +167,7 @@ inline ibv_qp* create(ibv_context* native, ibv_qp_init_attr_ex* asked) {
   asked->cap = plain.cap;
   if ((asked->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
     queue_pair& pair = queue_pair::of(made);
+    make_room(pair);
     pair.extended = true;
     install(pair.native);
   }

@@ -55,10 +55,11 @@ inline completion_claim* claims_of(completion_slot* ring, std::uint64_t mask) no
   slot.bytes = what.bytes;
 }
 
-/// A full queue overruns: it is marked failed and the completion is lost.
-[[gnu::cold, gnu::noinline]] inline void overrun(context& here,
-                                                 completion_queue_entry& entry) noexcept {
-  entry.failed.store(1);
+/// Marks a queue failed; of which its owner is told once.
+[[gnu::cold, gnu::noinline]] inline void fail(context& here,
+                                              completion_queue_entry& entry) noexcept {
+  std::uint32_t good = 0;
+  if (!entry.failed.compare_exchange_strong(good, 1)) return;
   fire(here, entry, true);
   wake(here, entry.owner.load(), async_number);
 }
@@ -109,18 +110,17 @@ inline completion_claim* claims_of(completion_slot* ring, std::uint64_t mask) no
       entry.tail.store(at + 1, std::memory_order_release);
     return;
   }
-  overrun(here, entry);
+  fail(here, entry);  // it overruns, and the completion is lost
 }
 
-/// Completes on a queue of the peer of queue pair `by`, whose lock is held. Not at all where the
-/// queue is gone.
+/// Completes on a queue of the peer of queue pair `by`, whose lock is held; the peer is of process
+/// `owner`. Not at all where the queue is gone, or another's.
 [[gnu::always_inline]] inline void complete_there(context& here, queue_pair& by,
-                                                  std::uint32_t index,
+                                                  std::uint32_t owner, std::uint32_t index,
                                                   const completion& what) noexcept {
   if (index >= completion_queue_limit) return;
   const completion_queue_entry& entry = here.fabric->shared().completion_queues[index];
-  const ring_view& seen = look_again(
-      *here.fabric, entry.ring, entry.owner.load(std::memory_order_acquire), by.peer_completions);
+  const ring_view& seen = look_again(*here.fabric, entry.ring, owner, by.peer_completions);
   if (seen.base == nullptr || seen.stride != completion_stride) [[unlikely]]
     return;
   complete_in(here, index, reinterpret_cast<completion_slot*>(seen.base), seen.mask, what);
@@ -160,18 +160,21 @@ inline void pass(completion_queue& of) noexcept {
   of.entry->head.store(next, std::memory_order_release);
 }
 
-/// Passes over slots whose claimers have died: what they were to say is lost with them. Under the
-/// queue's lock.
-inline void pass_lost(context& here, completion_queue& of) noexcept {
+/// Passes over slots whose claimers have died: what they were to say is lost with them. True where
+/// the next slot's claimer lives and has not written it yet: he may still die. Under the queue's
+/// lock.
+inline bool pass_lost(context& here, completion_queue& of) noexcept {
   for (std::uint64_t tries = 0; tries <= of.mask; ++tries) {
     const std::uint64_t at = of.head.load(std::memory_order_relaxed);
+    const completion_slot& slot = of.ring[at & of.mask];
     const std::uint64_t claim = of.claims[at & of.mask].load(std::memory_order_acquire);
-    if (what_of(claim) != claimed || position_of(claim) != at) return;
-    if (here.fabric->claimer_lives(claim)) return;
-    if (is_full(of.ring[at & of.mask], at)) return;  // it had done that much
+    if (what_of(claim) != claimed || position_of(claim) != at || is_full(slot, at)) return false;
+    if (here.fabric->claimer_lives(claim)) return true;
+    if (is_full(slot, at)) return false;  // it had done that much
     forget_told(of, at);
     pass(of);
   }
+  return false;
 }
 
 /// Fails a queue whose next slot is in a state that nobody leaves it in. Under the queue's lock.
@@ -182,8 +185,7 @@ inline void fail_damaged(context& here, completion_queue& of) noexcept {
   const bool is_own = ((position ^ at) & of.mask) == 0 && position <= at;
   const bool is_new = what_of(turn) == vacant && position <= of.mask;
   if (is_own && (is_new || what_of(turn) == full)) return;
-  of.entry->failed.store(1);
-  wake(here, here.fabric->me(), async_number);
+  fail(here, *of.entry);
 }
 
 /// Puts the bytes that a completion carries where they belong; false where that is not in `region`.
@@ -247,8 +249,8 @@ inline bool take(context& here, completion_queue& from, ibv_wc& into,
   into.sl = 0;
   into.dlid_path_bits = 0;
   position = (marks & is_of_send) != 0 ? place << 1 | 1 : 0;
-  if ((marks & carries_bytes) != 0 && !unload(find_own(here, key, false), slot, place, length))
-      [[unlikely]]
+  if ((marks & carries_bytes) != 0 && !unload(find_own(here, key, false), slot, place, length) &&
+      !unload(find_going(here, key), slot, place, length)) [[unlikely]]
     into.status = IBV_WC_LOC_PROT_ERR;
   pass(from);
   return true;

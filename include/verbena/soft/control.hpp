@@ -137,6 +137,22 @@ inline int dealloc_pd(ibv_pd* native) {
   return 0;
 }
 
+/// As ibv_destroy_cq(3), ibv_get_async_event(3): what events have been got of is not destroyed
+/// before they have been acknowledged.
+template <class Native>
+void wait_for_acknowledged(Native& of, const std::uint32_t& acknowledged, std::uint32_t got) {
+  pthread_mutex_lock(&of.mutex);
+  while (acknowledged != got) pthread_cond_wait(&of.cond, &of.mutex);
+  pthread_mutex_unlock(&of.mutex);
+}
+template <class Native>
+void acknowledge(Native& of, std::uint32_t& acknowledged, std::uint32_t count) {
+  pthread_mutex_lock(&of.mutex);
+  acknowledged += count;
+  pthread_cond_signal(&of.cond);
+  pthread_mutex_unlock(&of.mutex);
+}
+
 /// Shared memory of whole pages, known to the other processes; for verbena's allocator.
 inline void* allocate(ibv_context* native, std::size_t length) {
   auto made = context::of(native).fabric->allocate(length);
@@ -202,10 +218,14 @@ inline ibv_mr* reg_mr(ibv_pd* of, void* address, std::size_t length, int access)
   return &made.release()->native;
 }
 
-/// Whether a queue pair of any process may be touching this one's memory now.
+/// Whether a queue pair of any process may be touching this one's memory now; its own are, for what
+/// they send and read.
 inline bool is_visiting(const context& here, const queue_pair_entry& of) noexcept {
   if (of.visiting.load(std::memory_order_seq_cst) == 0) return false;
-  if (of.type.load(std::memory_order_relaxed) == IBV_QPT_UD) return true;
+  if (of.type.load(std::memory_order_relaxed) == IBV_QPT_UD ||
+      of.owner.load(std::memory_order_relaxed) == here.fabric->me()) {
+    return true;
+  }
   const std::uint32_t peer = of.peer.load(std::memory_order_relaxed);
   return peer != none && here.queue_pairs[peer % queue_pair_limit].load() != nullptr;
 }
@@ -246,6 +266,7 @@ inline int dereg_mr(ibv_mr* native) {
   of.entry->generation.store(dead, std::memory_order_seq_cst);
   if (!visitors_leave(here)) return EBUSY;
   unload_all(here, *native);
+  mine.owner.store(0, std::memory_order_relaxed);
   of.entry->owner.store(0, std::memory_order_release);
   --domain::of(native->pd).users;
   delete &of;
@@ -366,11 +387,8 @@ inline int destroy_cq(ibv_cq* native) {
     const std::scoped_lock held{here.mutex};
     std::erase(here.queues, &of);
   }
-  // As ibv_destroy_cq(3): not before every event got has been acknowledged.
-  pthread_mutex_lock(&native->mutex);
-  while (native->comp_events_completed != of.events)
-    pthread_cond_wait(&native->cond, &native->mutex);
-  pthread_mutex_unlock(&native->mutex);
+  wait_for_acknowledged(*native, native->comp_events_completed, of.events);
+  wait_for_acknowledged(*native, native->async_events_completed, of.async_events);
   of.entry->generation.fetch_add(1);
   of.entry->ring.seal = 0;
   here.fabric->release(of.arena);
@@ -386,17 +404,12 @@ inline void attend(context& here, channel& of) {
   char nothing[16];
   while (::recv(of.wake, nothing, sizeof nothing, 0) >= 0) {
   }
-  std::uint64_t expirations = 0;
-  (void)!::read(of.timer, &expirations, sizeof expirations);
-  of.timer_at = 0;
+  clear_timer(of);
+  const std::scoped_lock held{of.mutex};  // so that none of its queues is destroyed meanwhile
   forget_ended(of);
-  std::vector<completion_queue*> queues;
-  {
-    const std::scoped_lock held{of.mutex};
-    queues = of.queues;
-  }
-  for (completion_queue* each : queues) {
-    const std::scoped_lock held{each->mutex};
+  if (of.takes_datagrams) watch_all(here, of);  // also who has come since
+  for (completion_queue* each : of.queues) {
+    const std::scoped_lock polling{each->mutex};
     progress(here, *each);
     bool any_came = each->entry->failed.load() != 0;
     bool solicited_came = any_came;
@@ -444,10 +457,7 @@ inline int get_cq_event(ibv_comp_channel* native, ibv_cq** queue, void** own) {
 
 /// As ibv_ack_cq_events: destroying waits for it.
 inline void ack_cq_events(ibv_cq* native, unsigned int count) {
-  pthread_mutex_lock(&native->mutex);
-  native->comp_events_completed += count;
-  pthread_cond_signal(&native->cond);
-  pthread_mutex_unlock(&native->mutex);
+  acknowledge(*native, native->comp_events_completed, count);
 }
 
 }  // namespace verbena::soft::control

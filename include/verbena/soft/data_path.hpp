@@ -138,8 +138,10 @@ inline int post_receives(context& here, receive_queue& queue, ibv_recv_wr* work,
 /// of this device: so a receiver needs nobody else to go on. Under the lock of `of`.
 inline void help_peer(context& here, queue_pair& of) {
   queue_pair* const peer = peer_here(here, of);
-  if (peer == nullptr || peer == &of || !peer->waits.load(std::memory_order_relaxed)) return;
-  if (!has_receive(of)) return;
+  if (peer == nullptr || peer == &of) return;
+  // Either the peer sees the receive that has been posted, or it is seen to wait here.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!peer->waits.load(std::memory_order_relaxed) || !has_receive(of)) return;
   // Whoever is at work on it sees what there is, or will look again.
   if (!peer->try_lock()) return;
   if (peer->lacks_receive) peer->again_at = 0;  // its timer was for guessing when
@@ -165,10 +167,28 @@ inline int post_recv(ibv_qp* native, ibv_recv_wr* work, ibv_recv_wr** refused) {
   return number;
 }
 
+/// As help_peer() for each queue pair that takes from a shared queue.
+[[gnu::cold, gnu::noinline]] inline void help_peers(context& here, shared_receive_queue& of) {
+  const std::scoped_lock held{here.mutex};  // so that none is destroyed meanwhile
+  for (const auto& each : here.queue_pairs) {
+    queue_pair* const pair = each.load(std::memory_order_acquire);
+    if (pair == nullptr || pair->shared_receives != &of) continue;
+    const std::scoped_lock working{*pair};
+    help_peer(here, *pair);
+  }
+}
+
 inline int post_srq_recv(ibv_srq* native, ibv_recv_wr* work, ibv_recv_wr** refused) {
-  receive_queue& queue = shared_receive_queue::of(native).queue;
-  const std::scoped_lock held{queue.mutex};
-  return post_receives(context::of(native->context), queue, work, refused);
+  shared_receive_queue& of = shared_receive_queue::of(native);
+  context& here = context::of(native->context);
+  int number = 0;
+  {
+    const std::scoped_lock held{of.queue.mutex};
+    number = post_receives(here, of.queue, work, refused);
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // as in help_peer()
+  if (here.waiting.load(std::memory_order_relaxed) != 0) help_peers(here, of);
+  return number;
 }
 
 /// Does what has become due on the queue pairs that complete into `queue`; under its lock.
@@ -182,12 +202,22 @@ inline int post_srq_recv(ibv_srq* native, ibv_recv_wr* work, ibv_recv_wr** refus
   if (queue.entry->look.load(std::memory_order_relaxed) != 0) queue.entry->look.exchange(0);
   // Whoever looks at the claims takes their cache line from those who complete: seldom.
   constexpr std::uint32_t claims_every = 64;
-  if (!polling || queue.looks++ % claims_every == 0) pass_lost(here, queue);
+  if (!polling || queue.looks++ % claims_every == 0) {
+    const bool may_be_lost = pass_lost(here, queue);
+    // What has come behind it does not wake again.
+    constexpr std::int64_t glance = 1'000'000;
+    if (may_be_lost && !polling && queue.native.channel != nullptr)
+      set_timer(channel::of(queue.native.channel), now_ns() + glance);
+  }
   fail_damaged(here, queue);
   for (queue_pair* each : queue.attached) {
     const std::scoped_lock held{*each};
     requester{here, *each}.run();
     help_peer(here, *each);
+    // Who reached it may have died before he woke anybody.
+    if (each->shared_receives != nullptr &&
+        (each->shared_receives->queue.entry->limit.load() & limit_reached) != 0)
+      wake(here, here.fabric->me(), async_number);
   }
 }
 
@@ -219,10 +249,14 @@ inline int take_some(context& here, completion_queue& queue, int most, ibv_wc* i
          take(here, queue, into[count], position)) {
     ibv_wc& got = into[count++];
     if ((position & 1) != 0) {
+      const std::uint32_t place = got.qp_num % queue_pair_limit;
+      // First: who destroys it takes its number away, then waits for the lock of this queue.
+      const queue_pair_entry& entry = here.fabric->shared().queue_pairs[place];
+      const bool is_there = entry.number.load(std::memory_order_acquire) == got.qp_num;
       queue_pair* const pair =
-          here.queue_pairs[got.qp_num % queue_pair_limit].load(std::memory_order_acquire);
+          is_there ? here.queue_pairs[place].load(std::memory_order_acquire) : nullptr;
       const std::uint64_t next = (position >> 1) + 1;
-      if (pair != nullptr && pair->native.qp_base.qp_num == got.qp_num &&
+      if (pair != nullptr &&
           next - pair->retired.load(std::memory_order_relaxed) <= pair->requests.size()) {
         pair->retired.store(next, std::memory_order_release);
       }
@@ -246,7 +280,15 @@ inline int poll_cq(ibv_cq* native, int most, ibv_wc* into) {
     return take_some(here, queue, most, into);
   }
   const std::scoped_lock held{queue.mutex};
-  return take_some(here, queue, most, into);
+  const int count = take_some(here, queue, most, into);
+  // Where no poll finds the queue empty, what waits goes on all the same.
+  constexpr int every = 8;  // 256 completions
+  if ((at ^ (at + static_cast<std::uint64_t>(count))) >> every != 0) [[unlikely]] {
+    if (queue.blocked.load(std::memory_order_relaxed) != 0 ||
+        queue.entry->look.load(std::memory_order_relaxed) != 0)
+      progress(here, queue, true);
+  }
+  return count;
 }
 
 inline int req_notify_cq(ibv_cq* native, int solicited_only) {

@@ -25,22 +25,30 @@ inline void make_grh(std::array<std::byte, grh_bytes>& into, bool garbage) noexc
   for (std::size_t i = 0; i < header.size(); ++i) into[20 + i] = std::byte{header[i]};
 }
 
-/// The region that a piece of the receive taken lies in, if it may be written.
-[[gnu::always_inline]] inline region_view sink(const errand& on,
+/// Where a receive is taken from.
+struct receive_source {
+  receive_queue_entry& queue;
+  const ring_view& ring;
+};
+
+/// The region that a piece of the receive taken lies in, if it may be written: it is of the domain
+/// of the receive queue, which if shared may have another than the queue pair.
+[[gnu::always_inline]] inline region_view sink(const errand& on, const receive_source& from,
                                                const shared_piece& piece) noexcept {
   const region_view found = find_of(on.here, on.owner, piece.key, false, on.from.sink);
   const bool may =
-      found.permits(on.to.domain.load(), piece.address, piece.length, IBV_ACCESS_LOCAL_WRITE);
+      found.permits(from.queue.domain.load(), piece.address, piece.length, IBV_ACCESS_LOCAL_WRITE);
   return may ? found : region_view{};
 }
 
 /// Lets the completion carry the message to the first piece of the receive. Where the peer can
 /// reach that memory it does not: a write, read or atomic after the message would be before it.
-[[gnu::always_inline]] inline bool load(const errand& on, completion& by) noexcept {
+[[gnu::always_inline]] inline bool load(const errand& on, const receive_source& from,
+                                        completion& by) noexcept {
   constexpr int remote =
       IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   const shared_piece& into = on.from.receive.listed[0];
-  const region_view region = sink(on, into);
+  const region_view region = sink(on, from, into);
   if (!region || (region.access & remote) != 0) return false;
   by.carries = true;
   by.place = into.address;
@@ -60,8 +68,8 @@ inline void make_grh(std::array<std::byte, grh_bytes>& into, bool garbage) noexc
 }
 
 /// Copies the message into the pieces of the receive. `gone`: its process has died meanwhile.
-[[gnu::noinline]] inline ibv_wc_status scatter(const errand& on, bool with_grh, cause& why,
-                                               bool& gone) {
+[[gnu::noinline]] inline ibv_wc_status scatter(const errand& on, const receive_source& queue,
+                                               bool with_grh, cause& why, bool& gone) {
   std::array<std::byte, grh_bytes> grh{};
   std::span<local_piece> source{on.from.local.data(), on.local.size()};
   if (with_grh) {  // there is room for it before the rest, which moves up
@@ -74,7 +82,7 @@ inline void make_grh(std::array<std::byte, grh_bytes>& into, bool garbage) noexc
   std::size_t at = 0;
   for (const shared_piece& into : on.from.receive.pieces()) {
     if (from == source.size()) break;
-    const region_view region = sink(on, into);
+    const region_view region = sink(on, queue, into);
     if (!region) return IBV_WC_LOC_PROT_ERR;
     for (std::uint64_t filled = 0; filled < into.length && from < source.size();) {
       const std::size_t part =
@@ -98,12 +106,6 @@ inline void make_grh(std::array<std::byte, grh_bytes>& into, bool garbage) noexc
   return IBV_WC_SUCCESS;
 }
 
-/// Where a receive is taken from.
-struct receive_source {
-  receive_queue_entry& queue;
-  const ring_view& ring;
-};
-
 /// Completes the receive taken and gives its slot back, in this order: whoever dies in between
 /// leaves a receive that says whether it has been told of.
 [[gnu::always_inline]] inline void tell_receive(const errand& on, const receive_source& from,
@@ -111,7 +113,7 @@ struct receive_source {
   const taken_receive& taken = on.from.receive;
   what.wr_id = taken.wr_id;
   what.told = &taken.slot->told;
-  complete_there(on.here, on.from, on.to.completion_queue.load(), what);
+  complete_there(on.here, on.from, on.owner, on.to.completion_queue.load(), what);
   taken.finish();
   move_taken(on.here, from.queue, from.ring, taken);
 }
@@ -140,21 +142,19 @@ struct receive_source {
 /// The ring of receive queue `index` of the peer.
 [[gnu::always_inline]] inline const ring_view& ring_of_peer(const errand& on,
                                                             const receive_queue_entry& of) {
-  return look_again(*on.here.fabric, of.ring, of.owner.load(std::memory_order_acquire),
-                    on.from.peer_receives);
+  return look_again(*on.here.fabric, of.ring, on.owner, on.from.peer_receives);
 }
 
-/// Takes a receive of the peer's, fills it with the local memory if it is a message that comes
-/// (IBV_WC_RECV), and completes it with `what`, whose other fields are filled in here.
+/// Takes a receive of the peer's, fills it with the local memory, and completes it with `what`,
+/// whose other fields are filled in here.
 [[gnu::always_inline]] inline outcome deliver(const errand& on, completion& what) {
   const std::uint32_t index = on.to.receive_queue.load();
   if (index >= receive_queue_limit) return on.failed_to_reach(reached::gone);
   receive_queue_entry& queue = on.here.fabric->shared().receive_queues[index];
   const receive_source source{queue, ring_of_peer(on, queue)};
   taken_receive& into = on.from.receive;
-  const bool is_message = what.opcode == IBV_WC_RECV;
   const bool with_grh = (what.flags & IBV_WC_GRH) != 0;
-  const std::uint64_t needed = is_message ? what.byte_length : 0;
+  const std::uint64_t needed = what.byte_length;
   what.queue_pair = on.to.number.load();
   const taking taken =
       take_receive(on.here, queue, source.ring, what.queue_pair, needed, on.is_reliable(), into);
@@ -164,8 +164,9 @@ struct receive_source {
     const bool is_small = needed <= carried_limit && into.listed[0].length >= needed;
     cause why = cause::unsaid;
     bool gone = false;
-    const bool is_carried = is_small && !with_grh && load(on, what);
-    const ibv_wc_status status = is_carried ? IBV_WC_SUCCESS : scatter(on, with_grh, why, gone);
+    const bool is_carried = is_small && !with_grh && load(on, source, what);
+    const ibv_wc_status status =
+        is_carried ? IBV_WC_SUCCESS : scatter(on, source, with_grh, why, gone);
     if (status != IBV_WC_SUCCESS) [[unlikely]] {
       if (gone) return on.failed_to_reach(reached::gone);
       tell_failed_receive(on, source, status, why);
@@ -174,6 +175,29 @@ struct receive_source {
   }
   tell_receive(on, source, what);
   return {};
+}
+
+/// Takes a receive of the peer's, does what it tells of, `put`, and completes it with `what`.
+/// Without a receive a reliable queue pair does nothing of it, another all but the completion.
+template <class Put>
+[[gnu::noinline]] outcome notify(const errand& on, completion& what, Put&& put) {
+  const std::uint32_t index = on.to.receive_queue.load();
+  if (index >= receive_queue_limit) return on.failed_to_reach(reached::gone);
+  receive_queue_entry& queue = on.here.fabric->shared().receive_queues[index];
+  const receive_source source{queue, ring_of_peer(on, queue)};
+  taken_receive& into = on.from.receive;
+  what.queue_pair = on.to.number.load();
+  const taking taken =
+      take_receive(on.here, queue, source.ring, what.queue_pair, 0, on.is_reliable(), into);
+  if (taken != taking::got && on.is_reliable()) return not_taken(on, taken, source);
+  const outcome ended = put();
+  if (taken != taking::got) return ended;
+  if (ended.what != outcome::done || ended.status != IBV_WC_SUCCESS) {
+    into.put_back();
+    return ended.what == outcome::done ? on.refused(ended.status, ended.why) : ended;
+  }
+  tell_receive(on, source, what);
+  return ended;
 }
 
 }  // namespace verbena::soft

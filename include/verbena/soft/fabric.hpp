@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -58,14 +59,18 @@ class fabric {
   }
 
   ~fabric() {
-    if (me_ != 0 && file_.lock()) {
+    // Not where this is a copy that a fork made of it: its process is still there.
+    const bool is_here = me_ != 0 && maker_ == ::getpid();
+    if (is_here && file_.lock()) {
       const segment_file::unlock guard{file_};
       abandon(me_);
       file_.mark_presence(F_UNLCK);
       if (file_.alone()) file_.remove();
     }
     for (std::uint32_t arena = 0; arena < arena_limit; ++arena) unmap(known(arena));
-    for (const mapping& each : retired_) unmap(each);
+    for (const std::vector<mapping>* list : {&retired_, &leaving_}) {
+      for (const mapping& each : *list) unmap(each);
+    }
   }
   fabric(const fabric&) = delete;
   fabric& operator=(const fabric&) = delete;
@@ -280,28 +285,39 @@ class fabric {
     }
   }
 
-  /// Gives back all that a process has, itself last. Under the lock.
+  /// Gives back all that a process has, itself last, once nobody is at work on it: what is finished
+  /// there would land with its next owner. Where somebody does not end, all of it is left to be
+  /// taken back later. Under the lock.
   void abandon(std::uint32_t owner) noexcept {
-    for (queue_pair_entry& each : segment_->queue_pairs) {
-      if (each.owner.load() != owner) continue;
-      each.state.store(IBV_QPS_RESET);
-      each.visiting.store(0);
-      each.number.store(0);
-      each.owner.store(0);
-    }
-    const auto give_back = [&](auto& table) {
+    const auto each_of = [owner](auto& table, auto&& apply) {
       for (auto& each : table) {
-        if (each.owner.load() != owner) continue;
+        if (each.owner.load() == owner) apply(each);
+      }
+    };
+    each_of(segment_->queue_pairs, [](queue_pair_entry& each) {
+      each.state.store(IBV_QPS_RESET);
+      each.number.store(0);
+    });
+    if (!visitors_leave(owner)) {
+      // An entry without a seal is a dead process's, also where its own end is what this is.
+      if (place_of(owner) < process_limit) segment_->processes[place_of(owner)].seal.store(0);
+      return;
+    }
+    each_of(segment_->queue_pairs, [](queue_pair_entry& each) {
+      each.visiting.store(0);
+      each.owner.store(0);
+    });
+    const auto give_back = [&](auto& table) {
+      each_of(table, [](auto& each) {
         each.ring.seal.store(0);
         each.generation.fetch_add(1);
         each.owner.store(0);
-      }
+      });
     };
-    for (region_entry& each : segment_->regions) {
-      if (each.owner.load() != owner) continue;
+    each_of(segment_->regions, [](region_entry& each) {
       if (each.generation.load() % 2 == 1) each.generation.fetch_add(1);
       each.owner.store(0);
-    }
+    });
     give_back(segment_->completion_queues);
     give_back(segment_->receive_queues);
     for (std::uint32_t index = 0; index < arena_limit; ++index) {
@@ -314,6 +330,26 @@ class fabric {
     }
     const std::uint32_t place = place_of(owner);
     if (place < process_limit) segment_->processes[place].owner.store(0, std::memory_order_release);
+  }
+
+  /// Waits until nobody is at work on queue pairs of this owner, whose numbers are gone; false
+  /// where somebody still is after a while.
+  bool visitors_leave(std::uint32_t owner) const noexcept {
+    const std::int64_t latest = coarse_now() + 100'000'000;
+    const auto visits = [&](const queue_pair_entry& by) {
+      if (by.visiting.load(std::memory_order_seq_cst) == 0 || by.owner.load() == owner)
+        return false;
+      const std::uint32_t peer = by.peer.load() % queue_pair_limit;
+      const bool may = by.type.load() == IBV_QPT_UD || segment_->queue_pairs[peer].owner == owner;
+      return may && alive_now(by.owner.load());
+    };
+    for (const queue_pair_entry& each : segment_->queue_pairs) {
+      while (visits(each)) {
+        if (coarse_now() > latest) return false;
+        std::this_thread::yield();
+      }
+    }
+    return true;
   }
 
   std::string arena_path(std::uint32_t index, std::uint32_t generation) const {
@@ -370,8 +406,8 @@ class fabric {
     return fits ? known.base.load() : nullptr;
   }
 
-  /// Unmaps as soon as no queue pair of this process is at work, which could still use it: either
-  /// it sees the stamp gone, or its lock is seen here.
+  /// Unmaps as soon as each queue pair of this process that was at work, and could still use it,
+  /// has been seen not to be: either it sees the stamp gone, or its lock is seen here.
   void retire(std::uint32_t arena) noexcept {
     if (known_[arena].base.load() != nullptr) {
       retired_.push_back(known(arena));
@@ -379,20 +415,27 @@ class fabric {
       known_[arena].base = nullptr;
       known_[arena].length = 0;
     }
-    if (retired_.empty()) return;
-    for (std::uint32_t place = 0; place < queue_pair_limit; ++place) {
-      if (locks_[place].is_held()) return;
+    std::erase_if(at_work_, [&](std::uint32_t place) { return !locks_[place].is_held(); });
+    if (!at_work_.empty()) return;
+    for (const mapping& each : leaving_) unmap(each);
+    leaving_ = std::exchange(retired_, {});
+    for (std::uint32_t place = 0; !leaving_.empty() && place < queue_pair_limit; ++place) {
+      if (locks_[place].is_held()) at_work_.push_back(place);
     }
-    for (const mapping& each : retired_) unmap(each);
-    retired_.clear();
+    if (!at_work_.empty()) return;
+    for (const mapping& each : leaving_) unmap(each);
+    leaving_.clear();
   }
 
   segment_file file_;
   segment* segment_ = nullptr;  ///< file_'s
   std::uint32_t me_ = 0;
+  pid_t maker_ = ::getpid();
   std::mutex mapping_;
   std::unique_ptr<known_mapping[]> known_{new known_mapping[arena_limit]};
   std::vector<mapping> retired_;
+  std::vector<mapping> leaving_;        ///< retired before those, and waited for
+  std::vector<std::uint32_t> at_work_;  ///< the queue pairs that they are waited for
   std::unique_ptr<work_lock[]> locks_{new work_lock[queue_pair_limit]};
   std::array<std::atomic<std::int64_t>, process_limit> seen_{};
   std::array<std::atomic<std::uint32_t>, process_limit> pids_{};  ///< as they were seen

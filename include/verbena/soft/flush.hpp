@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -23,25 +24,46 @@ class flush {
     if (pair_.shared_receives != nullptr) wake(here_, on_.me(), async_number);
   }
 
-  /// Takes back everything posted to the queue pair's own receive queue; false where a peer that
-  /// lives still holds one.
+  /// Takes back what is posted to the queue pair's own receive queue, or what the dead have taken
+  /// for it from a shared one; false where a peer that lives still holds some. What is completed is
+  /// completed in the order of posting: nothing that was posted after what such a peer holds.
   bool drop_receives(bool complete_them) {
-    receive_queue& own = pair_.receives;
-    const ring_view ring{own.slots, own.mask, own.stride};
-    taken_receive& each = pair_.receive;
-    while (own.entry != nullptr) {
-      take_receive(here_, *own.entry, ring, number(), 0, true, each);
-      if (each.slot == nullptr) break;
-      if (complete_them) tell_flushed(each.wr_id);
-      each.finish();
-      move_taken(here_, *own.entry, ring, each);
+    if (pair_.shared_receives != nullptr)
+      return drop_abandoned(pair_.shared_receives->queue, complete_them);
+    const receive_queue& own = pair_.receives;
+    bool all = true;
+    const std::uint64_t slots = own.mask + 1;
+    for (std::uint64_t at = own.posted - std::min(own.posted, slots); at != own.posted;) {
+      switch (drop(own, at, complete_them)) {
+        case dropping::done: ++at; break;
+        case dropping::raced: break;
+        case dropping::held:
+          if (complete_them) return false;
+          all = false;
+          ++at;
+      }
     }
-    receive_queue& from =
-        pair_.shared_receives == nullptr ? pair_.receives : pair_.shared_receives->queue;
-    return drop_abandoned(from, complete_them);
+    return all;
   }
 
  private:
+  enum class dropping { done, held, raced };
+
+  dropping drop(const receive_queue& own, std::uint64_t at, bool complete_it) {
+    receive_slot& slot = own.slot(at);
+    std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
+    if (position_of(turn) != at || what_of(turn) == vacant) return dropping::done;
+    const bool is_taken = what_of(turn) == claimed;
+    const std::uint64_t wr_id = slot.wr_id;
+    const bool came = is_taken && has_been_told(slot);
+    // One that has come is done with: its taker has only to give it back, which wakes nobody.
+    if (is_taken && !came && on_.claimer_lives_now(turn)) return dropping::held;
+    if (!slot.turn.compare_exchange_strong(turn, make_turn(at + own.mask + 1, 0, vacant)))
+      return dropping::raced;
+    if (complete_it && !came) tell_flushed(wr_id);
+    return dropping::done;
+  }
+
   std::uint32_t number() const noexcept { return pair_.native.qp_base.qp_num; }
 
   void tell_flushed(std::uint64_t wr_id) {
@@ -54,7 +76,7 @@ class flush {
   }
 
   /// Receives that a peer took for this queue pair before it died.
-  bool drop_abandoned(receive_queue& from, bool complete_them) {
+  bool drop_abandoned(const receive_queue& from, bool complete_them) {
     bool all = true;
     for (std::uint64_t at = 0; at <= from.mask; ++at) {
       receive_slot& slot = from.slot(at);

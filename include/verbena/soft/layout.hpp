@@ -16,7 +16,7 @@
 namespace verbena::soft {
 
 inline constexpr std::uint64_t segment_magic = 0x736f6674'766265ULL;
-inline constexpr std::uint32_t segment_version = 4;
+inline constexpr std::uint32_t segment_version = 5;
 
 inline constexpr std::uint32_t process_limit = 64;
 inline constexpr std::uint32_t queue_pair_limit = 4096;
@@ -177,14 +177,16 @@ constexpr std::uint64_t make_told(std::uint32_t queue, std::uint64_t place) noex
   return std::uint64_t{queue} << 48 | (place + 1);
 }
 
+/// Beside an SRQ's limit: one has been reached, and the owner has not been told yet.
+inline constexpr std::uint32_t limit_reached = 0x8000'0000;
+
 /// A receive queue, of a queue pair or shared (SRQ).
 struct alignas(64) receive_queue_entry {
   std::atomic<std::uint32_t> owner;
   std::atomic<std::uint32_t> generation;
   ring_place ring;
   std::atomic<std::uint32_t> domain;
-  std::atomic<std::uint32_t> limit;    ///< SRQ limit, 0 not armed
-  std::atomic<std::uint32_t> reached;  ///< the limit has been, and the owner not told yet
+  std::atomic<std::uint32_t> limit;    ///< SRQ limit, 0 not armed; see limit_reached
   std::atomic<std::int64_t> searched;  ///< when somebody last looked for what the dead hold
   alignas(64) std::atomic<std::uint64_t> posted;
   alignas(64) std::atomic<std::uint64_t> taken;  ///< all before it have been

@@ -59,6 +59,18 @@ inline region_view view_of(const region_entry& entry) noexcept {
   return generation_of(entry, key) != 0 ? view_of(entry) : region_view{};
 }
 
+/// A region of this process by the lkey it had, as long as it is being deregistered: what had come
+/// before is still put into it.
+[[gnu::cold, gnu::noinline]] inline region_view find_going(const context& here,
+                                                           std::uint32_t key) noexcept {
+  const std::uint32_t place = place_of_key(key, false);
+  if (place == none) return {};
+  const region_entry& entry = here.regions[place];
+  const std::uint32_t generation = entry.generation.load(std::memory_order_seq_cst);
+  const bool is_it = generation % 2 == 0 && ((generation - 1) & 0xff) == (key & 0xff);
+  return is_it ? view_of(entry) : region_view{};
+}
+
 [[gnu::noinline]] inline seen_region look(const segment& in, std::uint32_t key,
                                           bool remote) noexcept {
   const std::uint32_t place = place_of_key(key, remote);

@@ -37,6 +37,7 @@ struct context {
   int async_wake = -1;  ///< a datagram socket like a channel's, under number 0
   std::atomic<std::uint32_t> domains{0};
   std::atomic<std::uint32_t> queues_made{0};
+  std::atomic<std::uint32_t> waiting{0};  ///< queue pairs whose next request waits
   int wake_sender = -1;
   /// This process's regions again, where no other process can change them: what is touched by
   /// address here is checked against these.
@@ -78,7 +79,8 @@ struct completion_queue {
   std::atomic<std::uint32_t> look_after{128};  ///< so many
   std::uint32_t looks = 0;
   std::vector<queue_pair*> attached;
-  std::uint32_t events = 0;    ///< got and not acknowledged
+  std::uint32_t events = 0;  ///< got; acknowledged ones among them
+  std::uint32_t async_events = 0;
   std::uint64_t armed_at = 0;  ///< what stands before it was there when the queue was armed
   std::atomic<std::uint32_t> blocked{0};  ///< queue pairs here that wait for a timer
   std::uint32_t ordinal = 0;              ///< the how manieth on the device, from 1
@@ -94,8 +96,10 @@ struct channel {
   ibv_comp_channel native{};
   int wake = -1;  ///< a datagram socket: who completes into an armed queue sends a byte
   int timer = -1;
-  std::atomic<std::int64_t> timer_at{0};  ///< when it goes off; 0 not set
+  spin_lock timer_lock;
+  std::int64_t timer_at = 0;  ///< when it goes off; 0 not set
   std::uint32_t name = 0;
+  bool takes_datagrams = false;  ///< one of its queues does, or did
   std::vector<completion_queue*> queues;
   std::vector<std::pair<std::uint32_t, int>> watched;  ///< processes: owner number and descriptor
   std::mutex mutex;
@@ -127,6 +131,7 @@ struct shared_receive_queue {
   ibv_srq native{};
   receive_queue queue;
   std::atomic<std::uint32_t> users{0};
+  std::uint32_t async_events = 0;  ///< got; acknowledged ones among them
 
   static shared_receive_queue& of(const ibv_srq* native) noexcept {
     return *reinterpret_cast<shared_receive_queue*>(const_cast<ibv_srq*>(native));
@@ -207,6 +212,12 @@ struct taken_receive {
     for (const shared_piece& each : pieces()) sum += each.length;
     return sum;
   }
+  /// Lets another take the receive: nothing has come for it.
+  void put_back() const noexcept {
+    std::uint64_t expected = mine;
+    slot->turn.compare_exchange_strong(expected, make_turn(position, 0, full),
+                                       std::memory_order_acq_rel);
+  }
   /// Gives the slot back to its owner, who may have taken it back on seeing the completion.
   void finish() const noexcept {
     std::uint64_t expected = mine;
@@ -251,8 +262,10 @@ struct queue_pair {
   std::uint32_t not_ready_tries = 0;
   bool lacks_receive = false;  ///< what it waits for, if it does, is a receive of the peer's
   bool receives_flushed = false;
+  std::uint32_t async_events = 0;              ///< got; acknowledged ones among them
   std::atomic<bool> last_receive_told{false};  ///< IBV_EVENT_QP_LAST_WQE_REACHED, since RESET
   std::atomic<bool> waits{false};              ///< counted in send_queue->blocked
+  spin_lock building;                          ///< held from wr_start to wr_complete
   std::vector<built_request> built;            ///< kept, so that their memory is used again
   std::size_t built_count = 0;
   bool extended = false;  ///< made with send_ops_flags
@@ -273,7 +286,10 @@ struct queue_pair {
     visit();
     return true;
   }
-  void visit() noexcept { entry->visiting.exchange(1, std::memory_order_seq_cst); }
+  void visit() noexcept {
+    entry->visiting.exchange(1, std::memory_order_seq_cst);
+    full_fence_by_lock();
+  }
   void unlock() noexcept {
     entry->visiting.store(0, std::memory_order_release);
     work->unlock();
@@ -285,7 +301,8 @@ struct queue_pair {
 
  private:
   /// The mark must be seen before anything of the peer is read. On x86 the exchange that takes the
-  /// lock sees to that.
+  /// lock, or sets the mark, sees to that; elsewhere even a sequentially consistent one may be
+  /// passed by loads that are not.
   static void full_fence_by_lock() noexcept {
 #if !defined(__x86_64__)
     std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -136,6 +136,8 @@ inline ibv_qp* create_qp(ibv_pd* in, ibv_qp_init_attr* asked) {
   native.qp_num = number;
   native.state = IBV_QPS_RESET;
   native.qp_type = asked->qp_type;
+  pthread_mutex_init(&native.mutex, nullptr);
+  pthread_cond_init(&native.cond, nullptr);
   for (completion_queue* each : {made->send_queue, made->receive_completions}) {
     const std::scoped_lock held{each->mutex};
     if (std::find(each->attached.begin(), each->attached.end(), made.get()) == each->attached.end())
@@ -157,6 +159,17 @@ inline bool receives_rest(context& here, queue_pair& of) noexcept {
     return is_its ? find_own(here, once(slot.key), false) : region_view{};
   });
   return true;
+}
+
+/// Lets a channel wake when processes end that send to a queue pair.
+inline void watch_peers(context& here, channel& by, const queue_pair& of) {
+  const std::scoped_lock held{by.mutex};
+  if (of.type == IBV_QPT_UD) {
+    by.takes_datagrams = true;
+    return watch_all(here, by);
+  }
+  const std::uint32_t place = of.attributes.dest_qp_num % queue_pair_limit;
+  watch_process(here, by, here.fabric->shared().queue_pairs[place].owner.load());
 }
 
 /// As ibv_modify_qp, whoever asks. EBUSY where it has come to RESET, but a peer that is writing
@@ -211,8 +224,9 @@ inline int move_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
     if (to == IBV_QPS_RESET) {
       of.entry->state.store(to);
       flush{here, of}.drop_receives(false);
-      of.posted = of.started = 0;
-      of.retired = 0;
+      // They go on counting: a completion from before this is polled later, and frees no place.
+      of.started = of.posted;
+      of.retired = of.posted;
       of.again_at = 0;
       of.tries = of.not_ready_tries = 0;
       of.receives_flushed = false;
@@ -220,18 +234,20 @@ inline int move_qp(ibv_qp* native, ibv_qp_attr* with, int mask) {
       of.attributes = {};
       of.entry->peer = none;
     }
-    of.entry->state.store(to, std::memory_order_seq_cst);
+    // The peer may have moved it to ERR meanwhile, from where none but these two are reached.
+    std::uint32_t expected = from;
+    if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) {
+      of.entry->state.store(to, std::memory_order_seq_cst);
+    } else if (!of.entry->state.compare_exchange_strong(expected, to)) {
+      return EINVAL;
+    }
     native->state = to;
     requester{here, of}.run();
   }
   if (state_of(*of.entry) == IBV_QPS_RESET && !receives_rest(here, of)) return EBUSY;
-  if ((mask & IBV_QP_DEST_QPN) != 0) {
-    const queue_pair_entry& peer =
-        here.fabric->shared().queue_pairs[with->dest_qp_num % queue_pair_limit];
-    for (const ibv_cq* each : {native->send_cq, native->recv_cq}) {
-      if (each->channel != nullptr)
-        watch_process(here, channel::of(each->channel), peer.owner.load());
-    }
+  for (const ibv_cq* each : {native->send_cq, native->recv_cq}) {
+    if (each->channel != nullptr && native->state == IBV_QPS_RTR)
+      watch_peers(here, channel::of(each->channel), of);
   }
   return 0;
 }
@@ -270,16 +286,25 @@ inline int destroy_qp(ibv_qp* native) {
   of.entry->state.store(IBV_QPS_RESET, std::memory_order_seq_cst);
   of.entry->number = 0;
   if (!receives_rest(here, of)) return EBUSY;
+  {
+    const std::scoped_lock held{here.mutex};  // as get_async_event()
+    here.queue_pairs[of.index].store(nullptr, std::memory_order_release);
+  }
+  wait_for_acknowledged(*native, native->events_completed, of.async_events);
   for (completion_queue* each : {of.send_queue, of.receive_completions}) {
     const std::scoped_lock held{each->mutex};
     std::erase(each->attached, &of);
   }
-  here.queue_pairs[of.index].store(nullptr, std::memory_order_release);
-  if (of.waits) of.send_queue->blocked.fetch_sub(1);
+  if (of.waits) {
+    of.send_queue->blocked.fetch_sub(1);
+    here.waiting.fetch_sub(1);
+  }
   close_receive_queue(here, of.receives);
   if (of.shared_receives != nullptr) --of.shared_receives->users;
   of.entry->owner.store(0, std::memory_order_release);
   --domain::of(native->pd).users;
+  pthread_cond_destroy(&native->cond);
+  pthread_mutex_destroy(&native->mutex);
   delete &of;
   return 0;
 }

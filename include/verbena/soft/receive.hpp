@@ -78,11 +78,13 @@ inline bool has_told(const receive_slot& of) noexcept {
 }
 
 /// Posts again the receive whose slot is the next to be used and whose taker has died with it,
-/// telling nobody.
+/// telling nobody. Not where none has been taken after it: then it is the next to be.
 [[gnu::cold, gnu::noinline]] inline bool post_again(context& here, receive_queue& into) noexcept {
   receive_slot& slot = into.slot(into.posted);
   std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
   if (what_of(turn) != claimed || position_of(turn) + into.mask + 1 != into.posted ||
+      into.slot(position_of(turn) + 1).turn.load(std::memory_order_acquire) ==
+          make_turn(position_of(turn) + 1, 0, full) ||
       here.fabric->claimer_lives(turn) || has_told(slot) ||
       !slot.turn.compare_exchange_strong(turn, make_turn(into.posted, 0, full))) {
     return false;
@@ -92,12 +94,30 @@ inline bool has_told(const receive_slot& of) noexcept {
   return true;
 }
 
+/// Whether the receive at `at` is the next to be told of: all before it have been. Receives of one
+/// queue complete in the order of posting, also where several send to it; so who comes second waits
+/// for the first, unless that has died or does not end.
+[[gnu::noinline]] inline bool is_next_to_tell(fabric& on, const ring_view& ring,
+                                              std::uint64_t at) noexcept {
+  std::int64_t latest = 0;
+  for (pause wait;; wait()) {
+    const receive_slot& before = slot_at(ring, at - 1);
+    const std::uint64_t turn = before.turn.load(std::memory_order_acquire);
+    const bool is_held = at != 0 && position_of(turn) == at - 1 && what_of(turn) == claimed;
+    if (!is_held || has_told(before)) return true;
+    const std::int64_t now = fabric::coarse_now();
+    if (latest == 0) latest = now + 100'000'000;
+    if (!on.claimer_lives(turn) || now > latest) return false;
+  }
+}
+
 /// Takes the next receive of a queue of any process, whose ring is `ring`, if its memory holds
 /// `needed` bytes; one that is too short is taken only where the taker fails with it
-/// (`fail_short`). Then finish() and move_taken(), under the same fabric::work_lock. Takers claim a
-/// slot under their number, and pass over those that are claimed.
+/// (`reliable`); others take it when those before it have been told of. Then finish() and
+/// move_taken(), under the same fabric::work_lock. Takers claim a slot under their number, and pass
+/// over those that are claimed.
 inline taking take_receive(context& here, receive_queue_entry& entry, const ring_view& ring,
-                           std::uint32_t queue_pair, std::uint64_t needed, bool fail_short,
+                           std::uint32_t queue_pair, std::uint64_t needed, bool reliable,
                            taken_receive& into) noexcept {
   fabric& on = *here.fabric;
   into.slot = nullptr;
@@ -111,7 +131,12 @@ inline taking take_receive(context& here, receive_queue_entry& entry, const ring
     }
     if (!into.copy(*slot, ring.stride)) return taking::gone;
     const bool is_short = into.room() < needed;
-    if (is_short && !fail_short) return taking::too_short;
+    if (!reliable) {
+      if (is_short) return taking::too_short;
+      if (!is_next_to_tell(on, ring, at)) {
+        return take_over(here, entry, ring, queue_pair, needed, into) ? taking::got : taking::empty;
+      }
+    }
     if (!slot->turn.compare_exchange_strong(turn, make_turn(at, on.me(), claimed),
                                             std::memory_order_acq_rel)) {
       continue;
@@ -129,10 +154,9 @@ inline void move_taken(context& here, receive_queue_entry& entry, const ring_vie
                        const taken_receive& by) noexcept {
   if (entry.taken.load(std::memory_order_relaxed) <= by.position)
     entry.taken.store(by.position + 1, std::memory_order_release);
-  const std::uint32_t limit = entry.limit.load(std::memory_order_relaxed);
-  if (limit != 0 && entry.posted.load() - (by.position + 1) < limit &&
-      entry.limit.exchange(0) != 0) {
-    entry.reached = 1;
+  std::uint32_t limit = entry.limit.load(std::memory_order_relaxed);
+  if (limit != 0 && entry.posted.load() - (by.position + 1) < (limit & ~limit_reached) &&
+      entry.limit.compare_exchange_strong(limit, limit_reached)) {
     wake(here, entry.owner.load(), async_number);
   }
   __builtin_prefetch(&slot_at(ring, by.position + 1), 1);
@@ -147,14 +171,18 @@ inline bool has_been_seen(const segment& in, const receive_slot& of) noexcept {
          next <= in.completion_queues[queue].head.load(std::memory_order_acquire);
 }
 
-/// Whether the slot for the next receive can be used: it has been given back, or will be.
+/// Whether the slot for the next receive can be used: it has been given back, or is taken back here
+/// from one who has only that left to do. If he is dead another may be about to take it over, so
+/// nothing is written into it before it is this side's.
 inline bool is_free(const context& here, const receive_queue& of) noexcept {
-  const receive_slot& slot = of.slot(of.posted);
-  const std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
+  receive_slot& slot = of.slot(of.posted);
+  std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
   if (position_of(turn) == of.posted && what_of(turn) == vacant) [[likely]]
     return true;
   return position_of(turn) + of.mask + 1 == of.posted && what_of(turn) == claimed &&
-         has_been_seen(here.fabric->shared(), slot);
+         has_been_seen(here.fabric->shared(), slot) &&
+         (slot.turn.compare_exchange_strong(turn, make_turn(of.posted, 0, vacant)) ||
+          turn == make_turn(of.posted, 0, vacant));
 }
 
 /// Posts one receive; ENOMEM when the queue is full (`kept` places are kept free), EINVAL for too

@@ -29,10 +29,10 @@ inline queue_pair* peer_here(const context& here, const queue_pair& of) noexcept
   if (of.type == IBV_QPT_UD) return nullptr;
   const std::uint32_t number = of.attributes.dest_qp_num;
   const queue_pair_entry& entry = here.fabric->shared().queue_pairs[number % queue_pair_limit];
+  // First: who destroys it takes its number away, then waits for those who may have seen it.
+  if (entry.number.load() != number) return nullptr;
   queue_pair* const found = here.queue_pairs[number % queue_pair_limit].load();
-  const bool is_it =
-      found != nullptr && found->native.qp_base.qp_num == number && entry.number.load() == number;
-  return is_it ? found : nullptr;
+  return found != nullptr && found->native.qp_base.qp_num == number ? found : nullptr;
 }
 
 /// Whether something is posted to receive on a queue pair of this process.
@@ -145,6 +145,7 @@ class requester {
     if (pair_.waits == waits) return;
     pair_.waits = waits;
     pair_.send_queue->blocked.fetch_add(waits ? 1U : ~0U);
+    here_.waiting.fetch_add(waits ? 1U : ~0U);
   }
 
   [[gnu::cold, gnu::noinline]] bool try_later(bool not_ready) {
@@ -351,27 +352,19 @@ class requester {
       region = target(request, on, on.length, IBV_ACCESS_REMOTE_WRITE);
       if (!region) return on.refused(IBV_WC_REM_ACCESS_ERR);
     }
-    if (notifies && on.is_reliable()) {
-      // Nothing may be written before there is a receive to tell of it.
-      const std::uint32_t index = on.to.receive_queue.load();
-      if (index >= receive_queue_limit) return on.failed_to_reach(reached::gone);
-      const receive_queue_entry& queue = on.here.fabric->shared().receive_queues[index];
-      const taking found = look_for_receive(queue, ring_of_peer(on, queue));
-      if (found == taking::gone) return on.failed_to_reach(reached::gone);
-      if (found == taking::empty) return {outcome::not_ready, IBV_WC_SUCCESS, 0};
-    }
-    if (region) {
-      const outcome moved = move(request, on, region, true);
-      if (moved.what != outcome::done || moved.status != IBV_WC_SUCCESS) return moved;
-    }
-    if (!notifies) return {};
+    const auto put = [&] {
+      outcome ended = region ? move(request, on, region, true) : outcome{};
+      ended.bytes = 0;
+      return ended;
+    };
+    if (!notifies) return put();
     completion what;
     what.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
     what.byte_length = static_cast<std::uint32_t>(on.length);
     what.flags = IBV_WC_WITH_IMM;
     what.immediate = request.immediate;
     what.solicited = (request.flags & IBV_SEND_SOLICITED) != 0;
-    return deliver(on, what);
+    return notify(on, what, put);
   }
 
   static bool answers_reads(const errand& on) noexcept {

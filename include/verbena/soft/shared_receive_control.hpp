@@ -44,13 +44,15 @@ inline int modify_srq(ibv_srq* native, ibv_srq_attr* with, int mask) {
   receive_queue& of = shared_receive_queue::of(native).queue;
   if ((mask & ~IBV_SRQ_LIMIT) != 0) return EINVAL;
   if (with->srq_limit > of.depth) return EINVAL;
-  of.entry->limit = with->srq_limit;
+  std::uint32_t limit = of.entry->limit;
+  while (!of.entry->limit.compare_exchange_weak(limit, (limit & limit_reached) | with->srq_limit)) {
+  }
   return 0;
 }
 
 inline int query_srq(ibv_srq* native, ibv_srq_attr* into) {
   const receive_queue& of = shared_receive_queue::of(native).queue;
-  *into = {of.depth, of.max_pieces, of.entry->limit.load()};
+  *into = {of.depth, of.max_pieces, of.entry->limit.load() & ~limit_reached};
   return 0;
 }
 
@@ -62,6 +64,7 @@ inline int destroy_srq(ibv_srq* native) {
     const std::scoped_lock held{here.mutex};
     std::erase(here.shared_receives, &of);
   }
+  wait_for_acknowledged(*native, native->events_completed, of.async_events);
   close_receive_queue(here, of.queue);
   --domain::of(native->pd).users;
   pthread_cond_destroy(&native->cond);

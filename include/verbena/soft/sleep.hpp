@@ -26,19 +26,26 @@ inline std::int64_t now_ns() noexcept {
 
 /// Lets the channel wake at `at` (nanoseconds of the monotonic clock) or earlier.
 inline void set_timer(channel& of, std::int64_t at) noexcept {
-  std::int64_t set = of.timer_at.load(std::memory_order_relaxed);
-  if (set != 0 && set <= at) return;
-  of.timer_at.store(at, std::memory_order_relaxed);
+  const std::scoped_lock held{of.timer_lock};
+  if (of.timer_at != 0 && of.timer_at <= at) return;
+  of.timer_at = at;
   itimerspec when{};
   when.it_value.tv_sec = at / 1'000'000'000;
   when.it_value.tv_nsec = at % 1'000'000'000;
   ::timerfd_settime(of.timer, TFD_TIMER_ABSTIME, &when, nullptr);
 }
 
-/// Lets the channel wake when a process ends.
+/// Takes note that the channel's timer has gone off. Then what it was set for is to be looked at.
+inline void clear_timer(channel& of) noexcept {
+  const std::scoped_lock held{of.timer_lock};
+  std::uint64_t expirations = 0;
+  (void)!::read(of.timer, &expirations, sizeof expirations);
+  of.timer_at = 0;
+}
+
+/// Lets the channel wake when a process ends. Under its lock.
 inline void watch_process(context& here, channel& of, std::uint32_t owner) {
   if (owner == here.fabric->me() || place_of(owner) >= process_limit) return;
-  const std::scoped_lock held{of.mutex};
   if (std::any_of(of.watched.begin(), of.watched.end(),
                   [&](const auto& each) { return each.first == owner; }))
     return;
@@ -53,9 +60,15 @@ inline void watch_process(context& here, channel& of, std::uint32_t owner) {
   of.watched.emplace_back(owner, descriptor);
 }
 
-/// Stops watching those that have ended: they would keep the descriptor readable.
+/// The same for each process there is: any may send datagrams. Under the channel's lock.
+inline void watch_all(context& here, channel& of) {
+  for (const process_entry& each : here.fabric->shared().processes)
+    watch_process(here, of, each.owner.load());
+}
+
+/// Stops watching those that have ended: they would keep the descriptor readable. Under the
+/// channel's lock.
 inline void forget_ended(channel& of) {
-  const std::scoped_lock held{of.mutex};
   std::erase_if(of.watched, [&](const auto& each) {
     pollfd look{each.second, POLLIN, 0};
     if (::poll(&look, 1, 0) == 0) return false;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <cerrno>
+
 #include "side.hpp"
 
 using namespace soft_test;
@@ -92,4 +94,27 @@ TEST_CASE("soft: a queue pair that is reset has what had come, and its memory is
   both.there.word(2048) = 9;
   CHECK(status_of(both.other.receives, 1) == IBV_WC_SUCCESS);
   CHECK(both.there.word(2048) == 9);
+}
+
+TEST_CASE("soft: what had come for a region is polled while that is deregistered", "[soft]") {
+  linked both;
+  end_options datagrams;
+  datagrams.type = IBV_QPT_UD;
+  end busy{both.there, datagrams};
+  std::byte* const memory = both.there.memory + 2048;
+  ibv_mr* const region =
+      both.there.calls.reg_mr(both.there.domain, memory, 64, IBV_ACCESS_LOCAL_WRITE);
+  REQUIRE(region != nullptr);
+  const ibv_sge into{reinterpret_cast<std::uintptr_t>(memory), 64, region->lkey};
+  both.here.word(0) = 77;
+  REQUIRE(both.other.receive(1, {into}) == 0);
+  REQUIRE(both.one.send(1, {both.here.piece(0, 8)}) == 0);
+  // Somebody is at work on this process's memory, and deregistering waits for him in vain.
+  auto& visiting = verbena::soft::queue_pair::of(busy.pair).entry->visiting;
+  visiting = 1;
+  REQUIRE(both.there.calls.dereg_mr(region) == EBUSY);
+  visiting = 0;
+  CHECK(status_of(both.other.receives, 1) == IBV_WC_SUCCESS);
+  CHECK(both.there.word(2048) == 77);
+  REQUIRE(both.there.calls.dereg_mr(region) == 0);
 }

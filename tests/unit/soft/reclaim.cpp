@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "child.hpp"
 #include "side.hpp"
+#include "taking.hpp"
 
 using namespace soft_test;
 namespace soft = verbena::soft;
 
 namespace {
 
-/// Takes the next receive of the queue pair of that number, as a sender does before it writes.
-soft::taking take(const side& on, std::uint32_t number, soft::taken_receive& into) {
-  context& here = context::of(on.native);
-  soft::segment& shared = here.fabric->shared();
-  const soft::queue_pair_entry& pair = shared.queue_pairs[number % soft::queue_pair_limit];
-  soft::receive_queue_entry& queue = shared.receive_queues[pair.receive_queue];
-  const std::scoped_lock guard{here.fabric->work_on(0)};
-  const soft::ring_view ring = soft::look(*here.fabric, queue.ring, queue.owner);
-  return soft::take_receive(here, queue, ring, number, 0, true, into);
-}
 void take(const side& on, std::uint32_t number) {
   soft::taken_receive taken;
   if (take(on, number, taken) != soft::taking::got) ::_exit(3);
@@ -78,17 +69,9 @@ TEST_CASE("soft: a shared receive that a dead process had taken", "[soft]") {
   child teller{[&fabric](child& parent) {
     const auto number = static_cast<std::uint32_t>(parent.hear());
     const side on{fabric};
-    context& by = context::of(on.native);
     soft::taken_receive taken;
     if (take(on, number, taken) != soft::taking::got) ::_exit(3);
-    soft::completion what;
-    what.wr_id = taken.wr_id;
-    what.opcode = IBV_WC_RECV;
-    what.queue_pair = number;
-    what.told = &taken.slot->told;
-    const auto& pairs = by.fabric->shared().queue_pairs;
-    soft::queue_pair unused;
-    soft::complete_there(by, unused, pairs[number % soft::queue_pair_limit].completion_queue, what);
+    tell(on, number, taken);
     parent.say(1);
     parent.hear();
   }};
@@ -120,6 +103,19 @@ TEST_CASE("soft: a shared receive that a dead process had taken", "[soft]") {
       CHECK(status_of(other.sends, word) == IBV_WC_SUCCESS);
     };
     REQUIRE(receive(1) == 0);
+    SECTION("goes to the next write with an immediate") {
+      take_and_die(first, one.pair->qp_num);
+      ibv_send_wr work{};
+      work.wr_id = 5;
+      work.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+      work.send_flags = IBV_SEND_SIGNALED;
+      work.wr.rdma = {reinterpret_cast<std::uintptr_t>(here.memory), here.region->rkey};
+      there.word(0) = 13;
+      REQUIRE(other.post(work, {there.piece(0, 8)}) == 0);
+      CHECK(status_of(other.sends, 5) == IBV_WC_SUCCESS);
+      CHECK(status_of(one.receives, 1) == IBV_WC_SUCCESS);
+      CHECK(here.word(0) == 13);
+    }
     SECTION("goes to the next sender") {
       take_and_die(first, one.pair->qp_num);
       send(11);
@@ -189,4 +185,45 @@ TEST_CASE("soft: a completion that a process in the place of a dead one did not 
   REQUIRE(other.receive(1, {}) == 0);
   REQUIRE(one.send(2, {}) == 0);
   CHECK(status_of(one.sends, 2) == IBV_WC_SUCCESS);
+}
+
+TEST_CASE("soft: what a dead process left is not given away while a sender is at work on it",
+          "[soft]") {
+  const std::string fabric = fabric_name();
+  child dying{[&](child& parent) {
+    side on{fabric};
+    const end other{on};
+    parent.say(other.pair->qp_num);
+    parent.hear();
+  }};
+  const auto number = static_cast<std::uint32_t>(dying.hear());
+  side here{fabric};
+  end one{here};
+  one.connect(number);
+  const auto owner = [&] {
+    const auto& pairs = context::of(here.native).fabric->shared().queue_pairs;
+    return pairs[number % soft::queue_pair_limit].owner.load();
+  };
+  const std::uint32_t dead = owner();
+  soft::queue_pair& sender = soft::queue_pair::of(one.pair);
+  sender.lock();  // as it has while it copies a message
+  dying.end();
+  {
+    const side joins{fabric};
+    CHECK(owner() == dead);
+  }
+  sender.unlock();
+  const side joins{fabric};
+  CHECK(owner() == 0);
+}
+
+TEST_CASE("soft: nothing is completed on the queue of a process that was not sent to", "[soft]") {
+  linked both;
+  side third{context::of(both.here.native).device.name};
+  end uninvolved{third};
+  soft::queue_pair::of(both.other.pair).entry->completion_queue = uninvolved.receives->handle;
+  REQUIRE(both.other.receive(1, {}) == 0);
+  REQUIRE(both.one.send(2, {}) == 0);
+  CHECK(status_of(both.one.sends, 2) == IBV_WC_SUCCESS);
+  CHECK(stays_empty(uninvolved.receives));
 }
