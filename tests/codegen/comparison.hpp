@@ -21,10 +21,12 @@ struct comparison {
   measured verbena;
   measured twin;
   measured usual;
+  double most = 0;  ///< of the usual way's instructions that verbena may take, 0 for any
 };
 
 std::vector<comparison> post_comparisons();
 std::vector<comparison> built_comparisons();
+std::vector<comparison> prepared_comparisons();
 std::vector<comparison> poll_comparisons();
 
 /// What handlers call where the compiler must not look: counted as a call, its body is not.

@@ -75,6 +75,7 @@ class judge {
     if (ours.frame > twin.frame) wrong = "  FRAME";
     if (ours.calls != twin.calls || ours.opaque != twin.opaque) wrong = "  CALLS";
     if (ours.calls != pair.calls || ours.opaque != pair.calls) wrong = "  CALLS";
+    if (pair.most != 0 && ours.instructions > pair.most * usual.instructions) wrong = "  RATIO";
     if (!same_effect(pair)) wrong = "  EFFECT";
     std::printf("%-44s %5u %5u %5u  %5u %5u %5u  %5u %5u  %3u %3u%s\n", pair.name.c_str(),
                 ours.instructions, twin.instructions, usual.instructions, ours.stores, twin.stores,
@@ -148,6 +149,7 @@ int main() try {
               "t", "v", "t");
   for (const auto& each : post_comparisons()) bench.compare(each);
   for (const auto& each : built_comparisons()) bench.compare(each);
+  for (const auto& each : prepared_comparisons()) bench.compare(each);
   for (const auto& each : poll_comparisons()) bench.compare(each);
   return bench.verdict();
 } catch (const std::exception& failure) {

@@ -67,6 +67,24 @@ class basic_connection {
     return post_on<Policies>(*state_, mutex(), requests...);
   }
 
+  /// A chain to be posted again and again, of whose work requests a post writes only what changes:
+  /// ids and signals. Checked here, but for what changes; of what is refused nothing is made. Needs
+  /// posting::list. The memory must be there whenever it is posted. Errors: those of post.
+  template <class... Requests>
+  [[nodiscard]] auto prepare(const Requests&... requests) {
+    return errors::deliver(prepare_on<Policies>(*state_, requests...));
+  }
+  /// What prepare() gives for operations of these shapes, where it has to be named.
+  template <class... Shapes>
+  using prepared = verbena::prepared<core_of<Policies>, Shapes...>;
+
+  /// Posts a prepared chain, as post does; tokens and immediates may be given before. Errors also:
+  /// errc::other_connection.
+  template <class... Shapes>
+  [[gnu::always_inline]] posted post(prepared<Shapes...>& chain) {
+    return post_on<Policies>(*state_, mutex(), chain);
+  }
+
   /// Waits until everything posted so far, receives too, has completed. Completions go to
   /// `handle`, which may post but not close or destroy this connection; what it misses is lost, so
   /// on a completion queue shared with other connections use completions().wait(). Errors:

@@ -5,7 +5,9 @@
 #include <string>
 
 #include <verbena/chain/post.hpp>
+#include <verbena/chain/prepared.hpp>
 #include <verbena/connection/core_policies.hpp>
+#include <verbena/verbs/result.hpp>
 
 namespace verbena {
 
@@ -77,6 +79,35 @@ template <class Policies, class... Requests>
   if (result.count() == sizeof...(Requests)) [[likely]]
     return result;
   return report<typename Policies::errors>(state, result);
+}
+
+/// The same of a prepared chain.
+template <class Policies, class... Shapes>
+[[gnu::always_inline]] inline posted post_on(queue_pair_state& state,
+                                             typename Policies::threading::mutex& mutex,
+                                             prepared<core_of<Policies>, Shapes...>& chain) {
+  posted result;
+  {
+    const std::lock_guard guard{mutex};
+    result = chain::prepared_access::post(state, chain);
+  }
+  if (result.count() == sizeof...(Shapes)) [[likely]]
+    return result;
+  return report<typename Policies::errors>(state, result);
+}
+
+/// Judges and prepares a chain.
+template <class Policies, class... Requests>
+result<prepared<core_of<Policies>, shape_of<Requests>...>> prepare_on(const queue_pair_state& state,
+                                                                      const Requests&... requests) {
+  if (state.queue_pair == nullptr) return error{errc::moved_from, "preparing on a connection"};
+  errc why{};
+  (void)(((why = chain::judge(state, requests)) != errc{}) || ...);
+  if (why != errc{}) {
+    return post_error(state, {progress{0, chain::exactly<Requests...>(state, why)}})
+        .within("preparing");
+  }
+  return chain::prepared_access::make<core_of<Policies>>(state, requests...);
 }
 
 }  // namespace verbena

@@ -37,6 +37,7 @@ enum class errc {
   misaligned,        ///< an atomic on an address that is no multiple of 8
   inline_too_long,   ///< unregistered memory longer than what the queue pair takes inline
   short_receive,     ///< a receive on transport::ud without room for the 40 bytes in front
+  other_connection,  ///< prepared for another connection
   moved_from,        ///< the object has been moved from or closed
 };
 
@@ -74,6 +75,7 @@ inline const std::error_category& category() noexcept {
         case errc::misaligned: return "address not a multiple of 8";
         case errc::inline_too_long: return "too long to be sent inline";
         case errc::short_receive: return "receive shorter than what stands in front of a message";
+        case errc::other_connection: return "prepared for another connection";
         case errc::moved_from: return "moved-from or closed object";
       }
       return "unknown error " + std::to_string(value);

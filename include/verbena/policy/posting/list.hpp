@@ -41,6 +41,17 @@ struct list {
     return answer::from<count>(value, stopped);
   }
 
+  /// Fills in what is constant of a chain: all but ids, signals and how the requests are linked.
+  template <std::size_t Count, std::size_t Entries, class... Requests>
+  static void prepare(std::array<ibv_send_wr, Count>& work, std::array<ibv_sge, Entries>& entries,
+                      const Requests&... requests) noexcept {
+    [&]<std::size_t... Index>(std::index_sequence<Index...>) {
+      (write_numbers(work[Index], requests), ...);
+      (write(work[Index], nullptr, entries.data() + first_piece<Requests...>(Index), {}, requests),
+       ...);
+    }(std::index_sequence_for<Requests...>{});
+  }
+
  private:
   template <class Request>
   [[gnu::always_inline]] static void write(ibv_send_wr& work, ibv_send_wr* next, ibv_sge* entries,
