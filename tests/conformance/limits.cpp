@@ -194,3 +194,32 @@ TEST_CASE("FC-15 on UC and UD a message longer than its receive is lost, later o
                   }));
   }
 }
+
+TEST_CASE("FC-23 a write and a read longer than a message, divided", "[limits]") {
+  VERBENA_DEVICE_OR_SKIP(device);
+  auto both = links::connect<rc>(device);
+  const std::size_t most = both.here.capabilities().max_message;
+  if (most > std::size_t{1} << 24U) {
+    VERBENA_SKIP(device.name() + " has messages of " + std::to_string(most) + " bytes");
+  }
+  const std::size_t size = 2 * most + 4096;
+  auto here = device.allocate<std::byte, vb::sink>(size);
+  auto there = device.allocate<std::byte, vb::remote_writable, vb::remote_readable>(size);
+  auto ends = links::connect<rc>(device, {}, there);
+  for (std::size_t i = 0; i < size; ++i) here[i] = static_cast<std::byte>(i * 7 + i / 4096);
+  const auto to = ends.here.peer<std::byte>();
+  const auto from = ends.here.peer<std::byte, vb::remote_readable>();
+  CHECK(error_of([&] { (void)ends.here.post(vb::write(here, to)); }) == vb::errc::message_too_long);
+  std::uint32_t told = 0;
+  REQUIRE(ends.here.post(vb::write(here, to).divided()));
+  ends.here.wait(soon, vb::on([&](vb::completed<vb::write>) { ++told; },
+                              [](const vb::failed& f) { no_failure(f); }));
+  CHECK(told == 1);
+  CHECK(std::ranges::equal(here.elements(), there.elements()));
+  std::ranges::fill(here.elements(), std::byte{});
+  REQUIRE(ends.here.post(vb::read(here, from).divided()));
+  ends.here.wait(soon, vb::on([&](vb::completed<vb::read>) { ++told; },
+                              [](const vb::failed& f) { no_failure(f); }));
+  CHECK(told == 2);
+  CHECK(std::ranges::equal(here.elements(), there.elements()));
+}

@@ -24,7 +24,8 @@ std::string table() {
   for (const auto& transport : legality::transports) {
     head.push_back("`" + std::string{transport.name} + "`");
   }
-  head.insert(head.end(), {"`solicited`", "inline", "local memory", "the peer's region"});
+  head.insert(head.end(),
+              {"`solicited`", "inline", "`divided`", "local memory", "the peer's region"});
   std::string text = row("operation", head);
   text += "|" + std::string(3, '-');
   for (std::size_t i = 0; i < head.size(); ++i) text += "|---";
@@ -36,6 +37,7 @@ std::string table() {
     }
     cells.push_back(mark(rules.solicited));
     cells.push_back(mark(rules.inlined));
+    cells.push_back(mark(rules.divided));
     cells.push_back(rules.fills_local ? "local write" : "any");
     cells.push_back(rules.remote == vb::rights{} ? "–" : vb::to_string(rules.remote));
     text += row(vb::to_string(rules.what), cells);
@@ -65,7 +67,7 @@ Made from `include/verbena/operation/legality.hpp` by `tests/pages/legality.cpp`
 the compiler says what to use instead.
 
 )" + table() + R"(
-`solicited` and inline are what a request may ask for on any transport that carries it. A fence is for whatever goes to the send queue:
+`solicited`, inline and `divided` are what a request may ask for on any transport that carries it. A fence is for whatever goes to the send queue:
 
 )" + transports();
   std::fputs(page.c_str(), stdout);

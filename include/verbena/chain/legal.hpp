@@ -55,6 +55,7 @@ enum class objection {
   fence,              ///< on a transport or an operation without
   solicited,          ///< what gives the peer no completion
   inlined,            ///< what does not take its data from local memory
+  divided,            ///< what can only be one message
   no_peer,            ///< a send that does not say whom it is for
   peer,               ///< a peer named where there is one already, or for a receive
 };
@@ -87,6 +88,7 @@ constexpr objection objection_to() noexcept {
   }
   if (has(Request::asked, option::solicited) && !rules.solicited) return objection::solicited;
   if (has(Request::asked, option::inlined) && !rules.inlined) return objection::inlined;
+  if (has(Request::asked, option::divided) && !rules.divided) return objection::divided;
   return objection::none;
 }
 
@@ -144,6 +146,9 @@ struct legal {
   static_assert(found != objection::inlined,
                 "inlined() and unregistered memory are for sends and writes: what is received, "
                 "read or swapped needs registered memory");
+  static_assert(
+      found != objection::divided,
+      "divided() is for READ, WRITE and WRITE_WITH_IMMEDIATE: anything else is one message");
   static_assert(
       found != objection::no_peer,
       "transport::ud is connected with nobody: say whom a send is for, send(...).to(peer)");

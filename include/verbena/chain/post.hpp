@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -86,8 +87,13 @@ template <class Request>
   return why;
 }
 
-/// What of a request does not suit the queue pair, errc{} when all does.
+/// Whether a request that is longer than a message goes as several.
 template <class Request>
+inline constexpr bool divisible = has(Request::asked, option::divided);
+
+/// What of a request does not suit the queue pair, errc{} when all does; of any length, for one
+/// that is divided.
+template <bool AnyLength = false, class Request>
 [[gnu::always_inline]] inline errc judge(const queue_pair_state& state,
                                          const Request& request) noexcept {
   return [&]<std::size_t... Index>(std::index_sequence<Index...>) __attribute__((always_inline)) {
@@ -128,7 +134,8 @@ template <class Request>
         return refused(errc::misaligned);
       return errc{};
     }
-    const std::size_t most = receives ? longest_piece : longest_message(state, request);
+    std::size_t most = receives ? longest_piece : longest_message(state, request);
+    if (AnyLength && divisible<Request>) most = std::numeric_limits<std::size_t>::max();
     if (((request.template local<Index>().size_bytes() - 1 >= most) || ...)) [[unlikely]] {
       const bool empty = ((request.template local<Index>().size_bytes() == 0) || ...);
       return refused(empty ? errc::empty_piece : errc::message_too_long);
@@ -250,12 +257,23 @@ template <class... Requests>
   (note(requests), ...);
 }
 
+/// The operation that a wr_id names.
+template <class Request>
+inline constexpr operation work_of = Request::what;
+
+template <class Policies, class... Requests>
+posted post_long(queue_pair_state& state, const Requests&... requests);
+
 template <class Policies, class... Requests>
 [[gnu::always_inline]] inline posted post_sends(queue_pair_state& state,
                                                 const Requests&... requests) {
   constexpr std::uint32_t count = sizeof...(Requests);
   // An ibv_qp_ex is called for each request: what would be kept over that is read again instead.
   constexpr bool calls_between = Policies::posting::uses_qp_ex;
+  if constexpr ((divisible<Requests> || ...)) {
+    if (((divisible<Requests> && size_of(requests) > state.max_message) || ...)) [[unlikely]]
+      return post_long<Policies>(state, requests...);
+  }
   if constexpr (Policies::accounting::checks) {
     const errc why = judge_chain<calls_between>(state, state.sends, requests...);
     if (why != errc{}) [[unlikely]]
@@ -283,7 +301,7 @@ template <class Policies, class... Requests>
           note_results(state, position, requests...);
         }
         const auto id =
-            work_request_id::make(Request::what, state.owner, position + Index, request.token());
+            work_request_id::make(work_of<Request>, state.owner, position + Index, request.token());
         return label{id.word, signaled, goes_inline(state, request)};
       };
   if (counted != 0) state.sends.post(counted);
@@ -374,3 +392,5 @@ template <class Policies, class... Requests>
 }
 
 }  // namespace verbena::chain
+
+#include <verbena/chain/post_long.hpp>

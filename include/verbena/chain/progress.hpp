@@ -26,6 +26,9 @@ class progress {
     return reason() == -static_cast<std::int32_t>(why);
   }
 
+  /// The same reason for another count.
+  constexpr progress with_count(std::uint32_t count) const noexcept { return {count, reason()}; }
+
   /// Empty where nothing went wrong.
   std::error_code error() const noexcept {
     if (reason() < 0) return make_error_code(static_cast<errc>(-reason()));

@@ -306,6 +306,10 @@ class completion_queue_core {
       state.receives.retire(id.position());
       return;
     }
+    if (id.what() == operation::part) {
+      state.sends.retire(id.position());
+      return state.fail_part(static_cast<status>(entry.status));
+    }
     const failed request = note_failure(entry, state);
     if (request.what() != operation::marker || request.breaks_connection()) handle(request);
   }
@@ -313,10 +317,13 @@ class completion_queue_core {
   [[gnu::cold, gnu::noinline]] static failed note_failure(const ibv_wc& entry,
                                                           queue_pair_state& state) noexcept {
     const work_request_id id{entry.wr_id & ~(std::uint64_t{work_request_id::datagram} << 16)};
-    (id.what() == operation::receive ? state.receives : state.sends).retire(id.position());
-    const bool first = !state.broken();
-    const auto why = static_cast<status>(entry.status);
-    state.fail(why);
+    const bool receives = id.what() == operation::receive;
+    (receives ? state.receives : state.sends).retire(id.position());
+    auto why = static_cast<status>(entry.status);
+    const bool of_part = !receives && state.untold();
+    if (of_part) why = state.failure;
+    const bool first = of_part || !state.broken();
+    if (first) state.fail(why);
     return {id, why, entry.vendor_err, first};
   }
 

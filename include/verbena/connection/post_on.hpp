@@ -33,7 +33,8 @@ inline std::string shortcomings(const queue_pair_state& state) {
   std::string what = "post on queue pair " + std::to_string(state.queue_pair->qp_num);
   if (result.count() != 0) what += ", " + std::to_string(result.count()) + " requests entered";
   if (result.failed_with(errc::message_too_long)) {
-    what += " (1 to " + std::to_string(state.max_message) + " bytes can be sent at a time)";
+    what += " (1 to " + std::to_string(state.max_message) +
+            " bytes can be sent at a time; a read or write may be divided())";
   }
   if (result.failed_with(errc::inline_too_long)) {
     what += " (of unregistered memory " + std::to_string(state.inline_limit) +

@@ -54,6 +54,14 @@ struct alignas(64) queue_pair_state {
     return (memory_at + memory_mask + 1)[position & memory_mask];
   }
 
+  /// A part of a request has failed first: the request tells of it when it fails itself. Receives
+  /// keep their room as long, by which this is known.
+  constexpr void fail_part(status why) noexcept {
+    if (failure == status::success) failure = why;
+    sends.shut();
+  }
+  constexpr bool untold() const noexcept { return broken() && receives.capacity != 0; }
+
   constexpr bool broken() const noexcept { return failure != status::success; }
 
   /// After the first failure nothing more may be posted: the room is gone, so the check that

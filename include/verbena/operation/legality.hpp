@@ -21,6 +21,7 @@ struct operation_rules {
   unsigned carriers;         ///< the transports that carry it
   bool solicited = false;    ///< whether it can ask for the peer's solicited event
   bool inlined = false;      ///< whether its data can travel in the work request
+  bool divided = false;      ///< whether it can be several messages
   bool fills_local = false;  ///< whether it writes to its local memory
   rights remote{};           ///< what it needs of the peer's region
 };
@@ -35,16 +36,19 @@ inline constexpr std::array operations{
                     .inlined = true},
     operation_rules{.what = operation::read,
                     .carriers = rc,
+                    .divided = true,
                     .fills_local = true,
                     .remote = rights::remote_read},
     operation_rules{.what = operation::write,
                     .carriers = rc | uc,
                     .inlined = true,
+                    .divided = true,
                     .remote = rights::remote_write},
     operation_rules{.what = operation::write_with_immediate,
                     .carriers = rc | uc,
                     .solicited = true,
                     .inlined = true,
+                    .divided = true,
                     .remote = rights::remote_write},
     operation_rules{.what = operation::compare_and_swap,
                     .carriers = rc,

@@ -12,6 +12,7 @@ enum class option : std::uint8_t {
   fenced = 2,
   solicited = 4,
   inlined = 8,
+  divided = 16,
 };
 
 constexpr option operator|(option left, option right) noexcept {

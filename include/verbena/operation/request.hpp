@@ -81,6 +81,11 @@ class request {
   /// the memory is the adapter's until the completion, as nobody tells which way it went.
   constexpr auto inlined() const noexcept { return asking<option::inlined>(); }
 
+  /// As several messages where it is longer than one, with one completion, or failure, for all;
+  /// for reads and writes. Each takes a place in the queue, and holds bytes of one piece of memory.
+  /// The immediate is on the last. A read's completion then tells the size of its last.
+  constexpr auto divided() const noexcept { return asking<option::divided>(); }
+
  private:
   template <option More>
   constexpr Operation<Local, Remote, with<Options::asked | More>> asking() const noexcept {

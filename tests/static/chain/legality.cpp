@@ -94,6 +94,16 @@ static_assert(taken<decltype(vb::compare_and_swap{h, t, 1, 2}.inlined())> == 0);
 static_assert(taken<decltype(vb::fetch_and_add{h, t, 1}.inlined())> == 0);
 static_assert(taken<decltype(vb::receive{h}.inlined())> == 0);
 
+static_assert(taken<decltype(vb::read{h, t}.divided())> == 100);
+static_assert(taken<decltype(vb::write{h, t}.divided())> == 110);
+static_assert(taken<decltype(vb::write_with_immediate{h, t, 1}.divided())> == 110);
+static_assert(taken<decltype(vb::send{h}.divided())> == 0);
+static_assert(taken<to_peer<decltype(vb::send{h}.divided())>> == 0);
+static_assert(taken<decltype(vb::send_with_immediate{h, 1}.divided())> == 0);
+static_assert(taken<decltype(vb::compare_and_swap{h, t, 1, 2}.divided())> == 0);
+static_assert(taken<decltype(vb::fetch_and_add{h, t, 1}.divided())> == 0);
+static_assert(taken<decltype(vb::receive{h}.divided())> == 0);
+
 // Memory that is registered nowhere can only be taken from.
 constexpr vb::unregistered bare{"text"};
 static_assert(taken<decltype(vb::send{bare})> == 110);

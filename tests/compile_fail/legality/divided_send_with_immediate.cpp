@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: divided() is for READ, WRITE and WRITE_WITH_IMMEDIATE: anything else is one message
+#include <verbena/verbena.hpp>
+
+namespace vb = verbena;
+
+vb::posted use(vb::queue_pair_state& state,
+               const vb::buffer<std::uint64_t, vb::grants_of<vb::sink>>& memory) {
+  using policies = vb::policies<>;
+#ifdef FIXED
+  return vb::chain::post<policies>(state, vb::send_with_immediate(memory, 1));
+#else
+  return vb::chain::post<policies>(state, vb::send_with_immediate(memory, 1).divided());
+#endif
+}
