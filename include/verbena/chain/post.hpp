@@ -83,7 +83,9 @@ template <class Request>
 
 /// A reason in a block of its own: else clang loads it on the way past, before it is asked for.
 [[gnu::always_inline]] inline errc refused(errc why) noexcept {
+#ifdef __clang__
   asm volatile("");
+#endif
   return why;
 }
 
