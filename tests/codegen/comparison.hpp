@@ -27,6 +27,7 @@ struct comparison {
 std::vector<comparison> post_comparisons();
 std::vector<comparison> built_comparisons();
 std::vector<comparison> prepared_comparisons();
+std::vector<comparison> datagram_comparisons();
 std::vector<comparison> poll_comparisons();
 
 /// What handlers call where the compiler must not look: counted as a call, its body is not.

@@ -150,6 +150,7 @@ int main() try {
   for (const auto& each : post_comparisons()) bench.compare(each);
   for (const auto& each : built_comparisons()) bench.compare(each);
   for (const auto& each : prepared_comparisons()) bench.compare(each);
+  for (const auto& each : datagram_comparisons()) bench.compare(each);
   for (const auto& each : poll_comparisons()) bench.compare(each);
   return bench.verdict();
 } catch (const std::exception& failure) {

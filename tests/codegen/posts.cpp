@@ -341,7 +341,8 @@ measured measure(verbena_function<Local, Remote> function, const Local* here, co
             return effect(function(state, here, there, token, first_number, second_number), state);
           }};
 }
-measured measure(twin_function function, const twin::local* here, const twin::remote* there) {
+[[maybe_unused]] measured measure(twin_function function, const twin::local* here,
+                                  const twin::remote* there) {
   return {reinterpret_cast<const void*>(function), [=] {
             return effect(function(&queue, here, there, token, first_number, second_number), queue);
           }};

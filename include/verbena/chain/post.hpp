@@ -166,8 +166,9 @@ template <bool CallsBetween = false, class... Requests>
   // From here on memory is read again: sizes kept from their sum, beside the immediates that came
   // in registers, would only be spilled. A call does the same.
   constexpr bool sums = ((Requests::what != operation::receive) && ...);
-  constexpr std::size_t kept =
-      posting::piece_sum<Requests...> + 2 * (0 + ... + std::size_t{has_immediate(Requests::what)});
+  constexpr std::size_t kept = posting::piece_sum<Requests...> +
+                               2 * (0 + ... + std::size_t{has_immediate(Requests::what)}) +
+                               (0 + ... + std::size_t{Requests::addressed});
   if constexpr (!CallsBetween && sums && kept > 3) asm volatile("" : : : "memory");
   return why;
 }
