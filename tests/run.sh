@@ -39,7 +39,7 @@ END
 build() { # PRESET [TARGET...]
   local preset=$1
   shift
-  cmake --preset "$preset" && cmake --build --preset "$preset" ${1+--target "$@"}
+  cmake --preset "$preset" -DVERBENA_PRECOMPILE_TESTS=ON && cmake --build --preset "$preset" ${1+--target "$@"}
 }
 
 tests() { # PRESET [ctest's arguments]
