@@ -63,7 +63,8 @@ struct end {
   /// The next datagrams.
   template <class Function>
   void take(std::uint32_t count, Function&& function) {
-    for (std::uint32_t taken = 0; taken < count;) {
+    std::uint32_t taken = 0;
+    while (taken < count) {
       const auto found =
           link->completions().wait(soon, vb::on(
                                              [&](vb::datagram each) {
@@ -207,7 +208,8 @@ TEST_CASE("datagrams: a receive holds what stands in front of a message", "[data
   end here{device};
   const vb::peer to = here.link->peer(described);
   REQUIRE(here.link->post(vb::send_with_immediate(1).to(to), vb::send(here.out.first(8)).to(to)));
-  for (std::uint32_t taken = 0; taken < 2;) {
+  std::uint32_t taken = 0;
+  while (taken < 2) {
     link.completions().wait(
         soon, vb::on(
                   [&](vb::datagram got) {
