@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <fcntl.h>
-#include <poll.h>
-
 #include "side.hpp"
+#include "sleeper.hpp"
 
 using namespace soft_test;
 
@@ -36,35 +34,19 @@ TEST_CASE("soft: a receiver that polls gets what was sent before its receive", "
 
 TEST_CASE("soft: a receiver that sleeps gets what was sent before its receive", "[soft]") {
   side on{fabric_name()};
-  ibv_comp_channel* const wakes = on.calls.create_comp_channel(on.native);
-  REQUIRE(wakes != nullptr);
-  {
-    end one{on};
-    end_options with;
-    with.channel = wakes;
-    end other{on, with};
-    one.connect(other.pair->qp_num);
-    other.connect(one.pair->qp_num);
-    REQUIRE(one.send(1, {on.piece(0, 8)}) == 0);
-    // Before its timer of 10 us is over, so that this does not bring it yet.
-    REQUIRE(other.receive(2, {on.piece(64, 8)}) == 0);
-    const auto until = clock::now() + 10s;
-    std::optional<ibv_wc> got;
-    while (!got && clock::now() < until) {
-      REQUIRE(ibv_req_notify_cq(other.receives, 0) == 0);
-      got = next(other.receives, 0ns);
-      if (got) break;
-      pollfd look{wakes->fd, POLLIN, 0};
-      REQUIRE(::poll(&look, 1, 5000) == 1);
-      ibv_cq* given = nullptr;
-      void* own = nullptr;
-      REQUIRE(on.calls.get_cq_event(wakes, &given, &own) == 0);
-      on.calls.ack_cq_events(given, 1);
-    }
-    REQUIRE(got.has_value());
-    CHECK(got->wr_id == 2);
-  }
-  on.calls.destroy_comp_channel(wakes);
+  const sleeper asleep{on};
+  end one{on};
+  end_options with;
+  with.channel = asleep.channel;
+  end other{on, with};
+  one.connect(other.pair->qp_num);
+  other.connect(one.pair->qp_num);
+  REQUIRE(one.send(1, {on.piece(0, 8)}) == 0);
+  // Before its timer of 10 us is over, so that this does not bring it yet.
+  REQUIRE(other.receive(2, {on.piece(64, 8)}) == 0);
+  const auto got = asleep.next(other.receives);
+  REQUIRE(got.has_value());
+  CHECK(got->wr_id == 2);
 }
 
 TEST_CASE("soft: sender and receiver that look after one message at once bring it once", "[soft]") {
@@ -87,35 +69,26 @@ TEST_CASE("soft: a sender that sleeps for its receives alone tries its sends aga
   const std::string fabric = fabric_name();
   side here{fabric};
   side there{fabric};
-  ibv_comp_channel* const wakes = here.calls.create_comp_channel(here.native);
-  REQUIRE(wakes != nullptr);
-  REQUIRE(::fcntl(wakes->fd, F_SETFL, O_NONBLOCK) == 0);
-  {
-    end_options with;
-    with.channel = wakes;
-    with.only_receives_wake = true;
-    end one{here, with};
-    end other{there};
-    one.connect(other.pair->qp_num);
-    other.connect(one.pair->qp_num);
-    here.word(0) = 42;
-    REQUIRE(one.send(1, {here.piece(0, 8)}) == 0);
-    REQUIRE(ibv_req_notify_cq(one.receives, 0) == 0);
-    REQUIRE(other.receive(2, {there.piece(64, 8)}) == 0);
-    const auto until = clock::now() + 10s;
-    std::optional<ibv_wc> got;
-    while (!got && clock::now() < until) {
-      pollfd look{wakes->fd, POLLIN, 0};
-      REQUIRE(::poll(&look, 1, 5000) == 1);
-      ibv_cq* given = nullptr;
-      void* own = nullptr;
-      (void)here.calls.get_cq_event(wakes, &given, &own);
-      got = next(other.receives, 0ns);
-    }
-    REQUIRE(got.has_value());
-    CHECK(got->wr_id == 2);
+  const sleeper asleep{here};
+  end_options with;
+  with.channel = asleep.channel;
+  with.only_receives_wake = true;
+  end one{here, with};
+  end other{there};
+  one.connect(other.pair->qp_num);
+  other.connect(one.pair->qp_num);
+  here.word(0) = 42;
+  REQUIRE(one.send(1, {here.piece(0, 8)}) == 0);
+  REQUIRE(ibv_req_notify_cq(one.receives, 0) == 0);
+  REQUIRE(other.receive(2, {there.piece(64, 8)}) == 0);
+  const auto until = clock::now() + 10s;
+  std::optional<ibv_wc> got;
+  while (!got && clock::now() < until) {
+    REQUIRE(asleep.sleep());
+    got = next(other.receives, 0ns);
   }
-  here.calls.destroy_comp_channel(wakes);
+  REQUIRE(got.has_value());
+  CHECK(got->wr_id == 2);
 }
 
 TEST_CASE("soft: receives are found by who begins to look where they were many laps ago",
