@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <vector>
@@ -15,11 +14,14 @@
 #include "catch.hpp"
 #include "device.hpp"
 #include "fixture/links.hpp"
+#include "fixture/words.hpp"
 #include "mentions.hpp"
 
 namespace vb = verbena;
 
+using links::fill;
 using links::no_failure;
+using links::same;
 using links::soon;
 
 namespace {
@@ -42,13 +44,6 @@ std::optional<vb::error> missing(const vb::device& device) {
 
 #define VERBENA_BUILDER_OR_SKIP(device, Link) \
   if (const auto why = missing<Link>(device)) VERBENA_SKIP(why->message())
-
-void fill(std::span<std::uint64_t> words, std::uint64_t from) {
-  std::iota(words.begin(), words.end(), from);
-}
-bool same(std::span<const std::uint64_t> left, std::span<const std::uint64_t> right) {
-  return std::equal(left.begin(), left.end(), right.begin(), right.end());
-}
 
 const auto completes = vb::on([](const vb::failed& f) { no_failure(f); });
 

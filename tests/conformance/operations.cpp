@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,12 +14,15 @@
 #include "catch.hpp"
 #include "device.hpp"
 #include "fixture/links.hpp"
+#include "fixture/words.hpp"
 #include "mentions.hpp"
 
 namespace vb = verbena;
 
 using links::error_of;
+using links::fill;
 using links::no_failure;
+using links::same;
 using links::soon;
 
 namespace {
@@ -41,14 +43,6 @@ using uc = vb::connection<vb::transport::uc>;
     REQUIRE(mentions(refused.error(), (device).name()));                                 \
     VERBENA_SKIP(refused.error().message());                                             \
   }
-
-/// Words of which no two are alike.
-void fill(std::span<std::uint64_t> words, std::uint64_t first) {
-  std::iota(words.begin(), words.end(), first);
-}
-bool same(std::span<const std::uint64_t> left, std::span<const std::uint64_t> right) {
-  return std::equal(left.begin(), left.end(), right.begin(), right.end());
-}
 
 }  // namespace
 
