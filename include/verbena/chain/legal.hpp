@@ -26,6 +26,7 @@ concept work_request = requires {
   { Request::piece_count } -> std::convertible_to<std::size_t>;
   { Request::local_rights } -> std::convertible_to<rights>;
   { Request::asked } -> std::convertible_to<option>;
+  { Request::addressed } -> std::convertible_to<bool>;
 };
 
 template <work_request Request>
@@ -35,12 +36,6 @@ constexpr rights remote_rights_of() noexcept {
   } else {
     return rights{};
   }
-}
-
-template <work_request Request>
-constexpr bool names_peer_of() noexcept {
-  if constexpr (requires { Request::addressed; }) return Request::addressed;
-  return false;
 }
 
 /// Why a request can not work on a connection.
@@ -77,10 +72,9 @@ constexpr objection objection_to() noexcept {
       return objection::not_eight_bytes;
     }
   }
-  constexpr bool names_peer = names_peer_of<Request>();
   const bool must_name = Policies::transport::addressed && what != operation::receive;
-  if (must_name && !names_peer) return objection::no_peer;
-  if (names_peer && !must_name) return objection::peer;
+  if (must_name && !Request::addressed) return objection::no_peer;
+  if (Request::addressed && !must_name) return objection::peer;
   if (!Request::asks_signal && what == operation::receive) return objection::receive_completes;
   if (!Request::asks_signal && !Policies::signaling::by_request) return objection::policy_signals;
   if (has(Request::asked, option::fenced) && !Policies::transport::fences(what)) {
