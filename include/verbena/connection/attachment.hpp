@@ -178,9 +178,11 @@ class attachment {
   result<void> wait(clock::time_point deadline, Handlers&& handle, LookAside&& look_aside) {
     const waiting inside{*this};
     queue_pair_state& state = *state_;
+    std::unique_lock at_once{mutex_};  // where others post meanwhile
     const std::uint32_t sends = state.sends.end();
     const std::uint32_t receives = state.receives.end();
     bool marked = state.unsignaled == 0;
+    at_once.unlock();
     bool over = false;
     clock::time_point look_at = clock::now() + look_aside.every;
     while (!(state.sends.retired_before(sends) && state.receives.retired_before(receives))) {
