@@ -155,7 +155,7 @@ class basic_endpoint {
     if (attachment_ == nullptr) return error{errc::moved_from, "connecting an endpoint"};
     std::unique_ptr<attachment_type> here = std::move(attachment_);
     BOOST_OUTCOME_TRY(auto mine, link::describe<transport>(*here, first_packet_));
-    BOOST_OUTCOME_TRY(link::open<transport>(*here, first_packet_));
+    BOOST_OUTCOME_TRY(link::open_to_all<transport>(*here, first_packet_));
     return basic_connection<Policies>{std::move(here), {}, datagram_session{{}, mine}};
   }
 

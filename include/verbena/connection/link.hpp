@@ -98,7 +98,7 @@ inline result<void> same_transport(const endpoint_descriptor& mine,
 
 /// INIT to RTR to RTS for datagrams to and from anybody.
 template <class Transport, class Attachment>
-result<void> open(Attachment& here, std::uint32_t first_packet) {
+result<void> open_to_all(Attachment& here, std::uint32_t first_packet) {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RTR;
   BOOST_OUTCOME_TRY(here.modify(attributes, Transport::to_receive, "RTR"));
