@@ -15,7 +15,6 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <thread>
 
 #include <verbena/soft/data_path.hpp>
 #include <verbena/soft/mapped_memory.hpp>
@@ -218,29 +217,10 @@ inline ibv_mr* reg_mr(ibv_pd* of, void* address, std::size_t length, int access)
   return &made.release()->native;
 }
 
-/// Whether a queue pair of any process may be touching this one's memory now; its own are, for what
-/// they send and read.
-inline bool is_visiting(const context& here, const queue_pair_entry& of) noexcept {
-  if (of.visiting.load(std::memory_order_seq_cst) == 0) return false;
-  if (of.type.load(std::memory_order_relaxed) == IBV_QPT_UD ||
-      of.owner.load(std::memory_order_relaxed) == here.fabric->me()) {
-    return true;
-  }
-  const std::uint32_t peer = of.peer.load(std::memory_order_relaxed);
-  return peer != none && here.queue_pairs[peer % queue_pair_limit].load() != nullptr;
-}
-
-/// Waits until no process is touching this one's memory; false where one still is after a second,
-/// stopped in the middle.
-inline bool visitors_leave(context& here) noexcept {
-  const std::int64_t latest = now_ns() + 1'000'000'000;
-  for (const queue_pair_entry& each : here.fabric->shared().queue_pairs) {
-    while (is_visiting(here, each) && here.fabric->alive(each.owner.load())) {
-      if (now_ns() > latest) return false;
-      std::this_thread::yield();
-    }
-  }
-  return true;
+/// Waits until nobody is touching this process's memory; false where somebody still is after a
+/// second.
+inline bool visitors_leave(const context& here) noexcept {
+  return here.fabric->visitors_leave(here.fabric->me(), 1'000'000'000);
 }
 
 /// Messages that have come for a region and wait in their completions are put into it.

@@ -234,6 +234,29 @@ class fabric {
   /// The same as alive_now().
   bool claimer_lives_now(std::uint64_t turn) noexcept { return alive_now(claimer(turn)); }
 
+  /// Waits until no queue pair of a process that lives is at work on queue pairs or memory of
+  /// `owner`; false where one still is after so many nanoseconds, stopped in the middle. His own
+  /// are, for what they send and read.
+  bool visitors_leave(std::uint32_t owner, std::int64_t within) const noexcept {
+    const std::int64_t latest = coarse_now() + within;
+    const auto visits = [&](const queue_pair_entry& by) {
+      if (by.visiting.load(std::memory_order_seq_cst) == 0) return false;
+      const std::uint32_t visitor = by.owner.load();
+      const std::uint32_t peer = by.peer.load();
+      const bool may =
+          by.type.load() == IBV_QPT_UD || visitor == owner ||
+          (peer != none && segment_->queue_pairs[peer % queue_pair_limit].owner == owner);
+      return may && alive_now(visitor);
+    };
+    for (const queue_pair_entry& each : segment_->queue_pairs) {
+      while (visits(each)) {
+        if (coarse_now() > latest) return false;
+        std::this_thread::yield();
+      }
+    }
+    return true;
+  }
+
   /// Nanoseconds of a clock that is cheap to read and a few milliseconds coarse.
   static std::int64_t coarse_now() noexcept {
     timespec now{};
@@ -298,7 +321,7 @@ class fabric {
       each.state.store(IBV_QPS_RESET);
       each.number.store(0);
     });
-    if (!visitors_leave(owner)) {
+    if (!visitors_leave(owner, 100'000'000)) {
       // An entry without a seal is a dead process's, also where its own end is what this is.
       if (place_of(owner) < process_limit) segment_->processes[place_of(owner)].seal.store(0);
       return;
@@ -330,26 +353,6 @@ class fabric {
     }
     const std::uint32_t place = place_of(owner);
     if (place < process_limit) segment_->processes[place].owner.store(0, std::memory_order_release);
-  }
-
-  /// Waits until nobody is at work on queue pairs of this owner, whose numbers are gone; false
-  /// where somebody still is after a while.
-  bool visitors_leave(std::uint32_t owner) const noexcept {
-    const std::int64_t latest = coarse_now() + 100'000'000;
-    const auto visits = [&](const queue_pair_entry& by) {
-      if (by.visiting.load(std::memory_order_seq_cst) == 0 || by.owner.load() == owner)
-        return false;
-      const std::uint32_t peer = by.peer.load() % queue_pair_limit;
-      const bool may = by.type.load() == IBV_QPT_UD || segment_->queue_pairs[peer].owner == owner;
-      return may && alive_now(by.owner.load());
-    };
-    for (const queue_pair_entry& each : segment_->queue_pairs) {
-      while (visits(each)) {
-        if (coarse_now() > latest) return false;
-        std::this_thread::yield();
-      }
-    }
-    return true;
   }
 
   std::string arena_path(std::uint32_t index, std::uint32_t generation) const {
