@@ -6,6 +6,7 @@
 #include <verbena/connection/connection.hpp>
 #include <verbena/connection/device.hpp>
 #include <verbena/connection/endpoint.hpp>
+#include <verbena/connection/receive_ring.hpp>
 #include <verbena/diagnose/explain.hpp>
 #include <verbena/memory/buffer.hpp>
 #include <verbena/memory/descriptor.hpp>

@@ -195,6 +195,7 @@ template <work_queue Queue, class... Requests>
   if (why != errc::would_block) return {progress{0, exactly<Requests...>(state, why)}};
   if (state.broken()) return {progress{0, errc::broken}};
   const work_queue_positions& queue = state.*Queue;
+  if (queue.capacity == 0) return {progress{0, errc::not_supported}};  // receives come to a ring
   std::uint32_t held = 0;
   if (Queue == &queue_pair_state::sends) {
     held = std::min<std::uint32_t>(state.unsignaled, queue.outstanding());
@@ -355,7 +356,7 @@ template <class Policies, class... Requests>
   std::array<ibv_recv_wr, count> work;
   std::array<ibv_sge, posting::piece_sum<Requests...>> entries;
   const std::uint32_t position = state.receives.posted;
-  constexpr std::uint32_t mark = prefix != 0 ? work_request_id::datagram : 0;
+  constexpr std::uint32_t mark = prefix != 0 ? work_request_id::apart : 0;
   const auto add =
       [&]<std::size_t Index, class Request>(const Request& request) __attribute__((always_inline)) {
         constexpr std::size_t first = posting::first_piece<Requests...>(Index);

@@ -18,6 +18,7 @@
 #include <verbena/connection/deadline.hpp>
 #include <verbena/connection/endpoint_descriptor.hpp>
 #include <verbena/connection/options.hpp>
+#include <verbena/connection/receive_ring_core.hpp>
 #include <verbena/operation/legality.hpp>
 #include <verbena/policy/posting/send_ops.hpp>
 #include <verbena/verbs/queue_pair.hpp>
@@ -33,16 +34,24 @@ class attachment {
 
  public:
   using core = completion_queue_core<Completion>;
+  using ring = receive_ring_core<Completion>;
   using clock = std::chrono::steady_clock;
 
-  /// A queue pair in INIT, which can already take receives. Without a `queue` it gets one of its
-  /// own. Errors: errc::capacity naming the option, what was asked and allowed; errno of the verbs.
+  /// A queue pair in INIT, which can already take receives, or takes those of `receives`. Without a
+  /// `queue` it gets one of its own. Errors: errc::capacity naming the option, what was asked and
+  /// allowed; errno of the verbs.
   template <class Transport, class Signaling, class Posting>
   static result<std::unique_ptr<attachment>> create(const verbs::protection_domain& domain,
                                                     verbena::options asked,
-                                                    std::shared_ptr<core> queue) {
+                                                    std::shared_ptr<core> queue,
+                                                    std::shared_ptr<ring> receives = {}) {
     const verbs::device& device = domain.device();
     BOOST_OUTCOME_TRY(device.usable("making an endpoint on a device"));
+    if (receives != nullptr) {
+      queue = receives->queue();
+      asked.receive_depth = 0;
+      asked.receive_pieces = 0;
+    }
     if (queue != nullptr && queue->native() == nullptr)
       return error{errc::moved_from, "making an endpoint on a completion queue"};
     if (queue != nullptr && queue->native()->context != device.native_handle()) {
@@ -56,7 +65,7 @@ class attachment {
                                             " (iWARP: transport::rc alone)"};
     }
     const bool own = queue == nullptr;
-    BOOST_OUTCOME_TRY(fit(device, asked));
+    BOOST_OUTCOME_TRY(fit(device, asked, receives != nullptr));
     if (own) {
       BOOST_OUTCOME_TRY(fit_own_queue(device, asked));
     }
@@ -73,14 +82,19 @@ class attachment {
       BOOST_OUTCOME_TRY(auto made, core::create(device, {entries, 1}, {}));
       queue = std::move(made);
     }
-    auto made = std::make_unique<attachment>(token{}, domain, asked, std::move(queue), own);
+    auto made = std::make_unique<attachment>(token{}, domain, asked, std::move(queue), own,
+                                             std::move(receives));
     BOOST_OUTCOME_TRY((made->template start<Transport, Signaling, Posting>(port)));
     return made;
   }
 
   attachment(token, const verbs::protection_domain& domain, const verbena::options& asked,
-             std::shared_ptr<core> queue, bool own)
-      : domain_{domain.share()}, options_{asked}, queue_{std::move(queue)}, own_queue_{own} {}
+             std::shared_ptr<core> queue, bool own, std::shared_ptr<ring> receives)
+      : domain_{domain.share()},
+        options_{asked},
+        queue_{std::move(queue)},
+        own_queue_{own},
+        ring_{std::move(receives)} {}
   attachment(const attachment&) = delete;
   attachment& operator=(const attachment&) = delete;
   ~attachment() {
@@ -248,12 +262,15 @@ class attachment {
       if (clock::now() >= until) break;
       std::this_thread::sleep_for(std::chrono::microseconds{20});
     }
+    if (ring_ != nullptr) take_messages(handle);
     const std::uint32_t missing = state.sends.outstanding() + state.receives.outstanding();
     if (outcome && missing != 0 && !iwarp) {
       outcome = error{errc::incomplete_drain, std::to_string(missing) + " requests of queue pair " +
                                                   std::to_string(native_handle()->qp_num)};
     }
+    const std::uint32_t number = native_handle()->qp_num;
     BOOST_OUTCOME_TRY(queue_pair_.close());
+    if (ring_ != nullptr) ring_->slots().queue_pairs.remove(number);
     domain_.lingering().remove(state.sends);
     domain_.lingering().remove(state.receives);
     queue_->detach(*std::exchange(state_, nullptr), depth_);
@@ -273,7 +290,7 @@ class attachment {
   };
 
   /// Lowers or refuses what the device can not do.
-  static result<void> fit(const verbs::device& device, verbena::options& asked) {
+  static result<void> fit(const verbs::device& device, verbena::options& asked, bool has_ring) {
     const ibv_device_attr& limits = device.attributes();
     const auto depth_limit = std::min<std::uint32_t>(static_cast<std::uint32_t>(limits.max_qp_wr),
                                                      work_queue_positions::depth_limit);
@@ -287,7 +304,7 @@ class attachment {
                         {"send_pieces", asked.send_pieces, pieces},
                         {"receive_pieces", asked.receive_pieces, pieces}};
     for (const auto& field : fields) {
-      if (field.value != 0 && field.value <= field.limit) continue;
+      if ((field.value != 0 || has_ring) && field.value <= field.limit) continue;
       if (field.value == 0 || asked.capacity == capacity::exact) {
         return error{errc::capacity, std::string{field.name} + " " + std::to_string(field.value) +
                                          "; " + device.name() + " allows 1 to " +
@@ -338,6 +355,7 @@ class attachment {
     wanted.cap.max_recv_wr = options_.receive_depth;
     wanted.cap.max_send_sge = options_.send_pieces;
     wanted.cap.max_recv_sge = options_.receive_pieces;
+    if (ring_ != nullptr) wanted.srq = ring_->slots().native_handle();
     const feature lacking = lacking_features<Transport>(device());
     BOOST_OUTCOME_TRY(
         make_queue_pair(wanted, Posting::uses_qp_ex ? send_ops<Transport>(lacking) : 0));
@@ -351,6 +369,8 @@ class attachment {
       return std::min(depth, work_queue_positions::depth_limit);
     };
     std::uint32_t sends = most(granted_.max_send_wr);
+    // Ignored beside a shared receive queue, see ibv_create_qp(3), whatever is in it.
+    if (ring_ != nullptr) granted_.max_recv_wr = granted_.max_recv_sge = 0;
     std::uint32_t receives = most(granted_.max_recv_wr);
     if (sends + receives > queue_->entries() - queue_->reserved()) {
       sends = std::min(sends, options_.send_depth);
@@ -376,9 +396,25 @@ class attachment {
     state_->send_pieces = in_a_byte(granted_.max_send_sge);
     state_->receive_pieces = in_a_byte(granted_.max_recv_sge);
     state_->signal_window = Signaling::window(sends);
+    if (ring_ != nullptr) ring_->slots().queue_pairs.add(native_handle()->qp_num, *state_);
     domain_.lingering().add(state_->sends);
     domain_.lingering().add(state_->receives);
     return allow<Transport>(options_.peer_may);
+  }
+
+  /// What must outlive the queue pair beside its domain.
+  std::shared_ptr<const void> kept() const noexcept {
+    if (ring_ != nullptr) return ring_;
+    return queue_;
+  }
+
+  /// Completions of what has come to the ring for this queue pair, which fails: as many as the
+  /// queue can hold, as nothing tells how many there are.
+  template <class Handlers>
+  void take_messages(Handlers&& handle) {
+    for (std::uint32_t seen = 0; seen < queue_->entries(); seen += Completion::batch) {
+      (void)queue_->poll_only(*state_, handle);
+    }
   }
 
   /// What an adapter can take inline can not be asked: where less is welcome, less is tried until
@@ -390,7 +426,7 @@ class attachment {
     for (;; bytes /= 2) {
       ibv_qp_init_attr asked = wanted;
       asked.cap.max_inline_data = bytes;
-      auto made = verbs::queue_pair::create(domain_, asked, queue_, send_ops);
+      auto made = verbs::queue_pair::create(domain_, asked, kept(), send_ops);
       const bool too_long = !made && made.error() == std::errc::invalid_argument && bytes != 0;
       if (too_long && !exact) continue;
       if (send_ops != 0 && !made &&
@@ -486,6 +522,7 @@ class attachment {
   verbena::options options_;
   std::shared_ptr<core> queue_;
   bool own_queue_;
+  std::shared_ptr<ring> ring_;
   verbs::queue_pair queue_pair_;
   std::unique_ptr<std::byte*[]> memory_at_;
   queue_pair_state* state_ = nullptr;

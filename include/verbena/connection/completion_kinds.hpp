@@ -6,6 +6,7 @@
 #include <verbena/connection/completed.hpp>
 #include <verbena/connection/datagram.hpp>
 #include <verbena/connection/failed.hpp>
+#include <verbena/connection/message.hpp>
 #include <verbena/operation/compare_and_swap.hpp>
 #include <verbena/operation/fetch_and_add.hpp>
 #include <verbena/operation/read.hpp>
@@ -38,7 +39,7 @@ struct completion_kinds {
       ((std::invocable<const Set&, Kinds> || !std::invocable<Set&, Kinds>) && ...);
 };
 
-using all_kinds = completion_kinds<failed, completed<receive>, datagram, completed<send>,
+using all_kinds = completion_kinds<failed, completed<receive>, datagram, message, completed<send>,
                                    completed<read>, completed<write>,
                                    completed<send_with_immediate>, completed<write_with_immediate>,
                                    completed<compare_and_swap>, completed<fetch_and_add>>;

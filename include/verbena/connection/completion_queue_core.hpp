@@ -20,6 +20,7 @@
 #include <verbena/connection/completion_waiter.hpp>
 #include <verbena/connection/handlers.hpp>
 #include <verbena/connection/queue_pair_state.hpp>
+#include <verbena/connection/receive_slots.hpp>
 #include <verbena/operation/compare_and_swap.hpp>
 #include <verbena/operation/fetch_and_add.hpp>
 #include <verbena/operation/read.hpp>
@@ -39,7 +40,7 @@ struct completion_queue_options {
   /// Room for completions: the depths of all queues that are attached, sends and receives, since
   /// on a failure unsignaled requests complete too.
   std::uint32_t entries = 256;
-  /// How many connections may be attached at a time, at most 65536.
+  /// How many connections and receive rings may be attached at a time, at most 65536.
   std::uint32_t connections = 1;
 };
 
@@ -121,6 +122,7 @@ class completion_queue_core {
   completion_waiter& waiter() noexcept { return waiter_; }
   std::uint32_t entries() const noexcept { return static_cast<std::uint32_t>(native()->cqe); }
   std::uint32_t reserved() const noexcept { return reserved_; }
+  std::uint32_t connections() const noexcept { return connections_; }
 
   /// A place for a queue pair whose queues hold `depth` requests together. Errors: errc::capacity.
   result<queue_pair_state*> attach(std::uint32_t depth) {
@@ -176,8 +178,10 @@ class completion_queue_core {
     left_.resize(kept + static_cast<std::size_t>(std::max(count, 0)));
     if (count < 0) return fail(verbs::negative_errno(count));
     std::vector<ibv_wc> mine;
-    const auto is_mine = [owner = of.owner](const ibv_wc& entry) {
-      return work_request_id{entry.wr_id}.queue_pair() == owner;
+    const auto is_mine = [&of](const ibv_wc& entry) {
+      const work_request_id id{entry.wr_id};
+      return id.queue_pair() == of.owner ||
+             (id.what() == operation::shared_receive && entry.qp_num == of.queue_pair->qp_num);
     };
     std::copy_if(left_.begin(), left_.end(), std::back_inserter(mine), is_mine);
     std::erase_if(left_, is_mine);
@@ -223,6 +227,9 @@ class completion_queue_core {
   [[gnu::always_inline]] void dispatch(const ibv_wc& entry, Handlers& handle) {
     const work_request_id id{entry.wr_id};
     queue_pair_state& state = states_[id.owner() & place_mask_];
+    if constexpr (std::invocable<Handlers&, message>) {
+      if (is_message(entry, state)) return tell_message(entry, *state.slots, handle);
+    }
     if constexpr (std::invocable<Handlers&, datagram>) {
       if (is_datagram(entry, state)) {
         const std::uint32_t retired = state.receives.retire(id.position());
@@ -258,7 +265,31 @@ class completion_queue_core {
                                                  const queue_pair_state& state) noexcept {
     const work_request_id id{entry.wr_id};
     return state.owner != id.owner() && state.owner == id.queue_pair() &&
+           entry.status == IBV_WC_SUCCESS && id.what() == operation::receive;
+  }
+
+  /// Whether a receive of a ring has succeeded.
+  [[gnu::always_inline]] static bool is_message(const ibv_wc& entry,
+                                                const queue_pair_state& state) noexcept {
+    const work_request_id id{entry.wr_id};
+    return id.what() == operation::shared_receive && state.owner == id.queue_pair() &&
            entry.status == IBV_WC_SUCCESS;
+  }
+
+  /// The place is posted again also where the handler throws, and where its queue pair is gone.
+  template <class Handlers>
+  [[gnu::always_inline]] static void tell_message(const ibv_wc& entry, receive_slots& slots,
+                                                  Handlers& handle) {
+    struct taken {
+      taken(receive_slots& of, std::uint32_t slot) noexcept : slots{of}, at{slot} {}
+      taken(const taken&) = delete;
+      taken& operator=(const taken&) = delete;
+      ~taken() { slots.put_back(at); }
+      receive_slots& slots;
+      std::uint32_t at;
+    } const slot{slots, work_request_id{entry.wr_id}.position()};
+    if (const queue_pair_state* const of = slots.queue_pairs.find(entry.qp_num)) [[likely]]
+      handle(message{entry, slots.memory_at(slot.at), connection_id{of->owner}});
   }
 
   template <template <class, class, class> class Operation, class Handlers>
@@ -294,14 +325,19 @@ class completion_queue_core {
       int{std::invocable<Handlers&, completed<compare_and_swap>>} +
       int{std::invocable<Handlers&, completed<fetch_and_add>>};
 
-  /// What is no success of this owner: a failure, a datagram that nobody wants to hear of, or the
-  /// completion of a queue pair that is gone.
+  /// What is no success of this owner: a failure, a datagram or message that nobody wants to hear
+  /// of, or the completion of a queue pair that is gone.
   template <class Handler>
   [[gnu::cold, gnu::noinline]] static void tell_failure(const ibv_wc& entry,
                                                         queue_pair_state& state,
                                                         by_copy_or_reference<Handler> handle) {
     const work_request_id id{entry.wr_id};
     if (state.owner != id.queue_pair()) return;
+    if (id.what() == operation::shared_receive) {
+      const auto why = note_message(entry, *state.slots);
+      if (why) handle(*why);
+      return;
+    }
     if (entry.status == IBV_WC_SUCCESS) {
       state.receives.retire(id.position());
       return;
@@ -316,7 +352,7 @@ class completion_queue_core {
 
   [[gnu::cold, gnu::noinline]] static failed note_failure(const ibv_wc& entry,
                                                           queue_pair_state& state) noexcept {
-    const work_request_id id{entry.wr_id & ~(std::uint64_t{work_request_id::datagram} << 16)};
+    const work_request_id id{entry.wr_id & ~(std::uint64_t{work_request_id::apart} << 16)};
     const bool receives = id.what() == operation::receive;
     (receives ? state.receives : state.sends).retire(id.position());
     auto why = static_cast<status>(entry.status);
@@ -325,6 +361,20 @@ class completion_queue_core {
     const bool first = of_part || !state.broken();
     if (first) state.fail(why);
     return {id, why, entry.vendor_err, first};
+  }
+
+  /// A receive of a ring that nobody is told of, or that has failed: with it its connection has.
+  [[gnu::cold, gnu::noinline]] static std::optional<failed> note_message(
+      const ibv_wc& entry, receive_slots& slots) noexcept {
+    const work_request_id id{entry.wr_id};
+    slots.put_back(id.position());
+    queue_pair_state* const of = slots.queue_pairs.find(entry.qp_num);
+    if (entry.status == IBV_WC_SUCCESS || of == nullptr) return {};
+    const auto why = static_cast<status>(entry.status);
+    const bool first = !of->broken();
+    if (first) of->fail(why);
+    return failed{work_request_id::make(operation::receive, of->owner, id.position(), 0), why,
+                  entry.vendor_err, first};
   }
 
   /// The next of what is left, as many as a batch holds.

@@ -15,6 +15,7 @@
 #include <verbena/connection/deadline.hpp>
 #include <verbena/connection/link.hpp>
 #include <verbena/connection/post_on.hpp>
+#include <verbena/connection/receive_ring.hpp>
 #include <verbena/policy/policy_set.hpp>
 
 namespace verbena {
@@ -31,6 +32,7 @@ class basic_endpoint {
   using attachment_type =
       attachment<typename Policies::completion, typename Policies::threading::mutex>;
   using queue_core = typename attachment_type::core;
+  using ring_core = typename attachment_type::ring;
 
   /// Makes one in a protection domain (that of a device, say), with a completion queue of its own.
   /// Errors: errc::capacity naming the option; errno of the verbs.
@@ -45,6 +47,14 @@ class basic_endpoint {
       options asked = {}) {
     return errors::deliver(create(domain, asked, queue.shared()));
   }
+  /// The same whose messages come to a ring, on the ring's completion queue; it takes no receives
+  /// of its own, and of the options none that are about them. Errors also: errc::moved_from.
+  template <class RingErrors>
+  [[nodiscard]] static auto open(
+      const verbs::protection_domain& domain,
+      const receive_ring<typename Policies::completion, RingErrors>& ring, options asked = {}) {
+    return errors::deliver(create_on(domain, asked, ring.shared()));
+  }
   explicit basic_endpoint(const verbs::protection_domain& domain, options asked = {})
     requires errors::constructs
       : basic_endpoint{errors::deliver(create(domain, asked, nullptr))} {}
@@ -54,6 +64,12 @@ class basic_endpoint {
                  const completion_queue<typename Policies::completion, QueueErrors>& queue,
                  options asked = {})
       : basic_endpoint{errors::deliver(create(domain, asked, queue.shared()))} {}
+  template <class RingErrors>
+    requires errors::constructs
+  basic_endpoint(const verbs::protection_domain& domain,
+                 const receive_ring<typename Policies::completion, RingErrors>& ring,
+                 options asked = {})
+      : basic_endpoint{errors::deliver(create_on(domain, asked, ring.shared()))} {}
 
   /// Posts receives; other operations need a connection. See connection::post.
   template <class... Requests>
@@ -128,15 +144,25 @@ class basic_endpoint {
   attachment_type& attached() const noexcept { return *attachment_; }
 
   static result<basic_endpoint> create(const verbs::protection_domain& domain, options asked,
-                                       std::shared_ptr<queue_core> queue) {
+                                       std::shared_ptr<queue_core> queue,
+                                       std::shared_ptr<ring_core> ring = {}) {
     BOOST_OUTCOME_TRY(auto made,
                       (attachment_type::template create<transport, typename Policies::signaling,
                                                         typename Policies::posting>(
-                          domain, asked, std::move(queue))));
+                          domain, asked, std::move(queue), std::move(ring))));
     return basic_endpoint{std::move(made)};
   }
 
  private:
+  static result<basic_endpoint> create_on(const verbs::protection_domain& domain, options asked,
+                                          std::shared_ptr<ring_core> ring) {
+    static_assert(transport::queue_pair_type == IBV_QPT_RC,
+                  "a receive_ring serves transport::rc: uc has no shared receive queues "
+                  "(ibv_create_qp(3)), and ud needs receives of its own");
+    if (ring == nullptr) return error{errc::moved_from, "making an endpoint on a receive ring"};
+    return create(domain, asked, nullptr, std::move(ring));
+  }
+
   explicit basic_endpoint(std::unique_ptr<attachment_type> made) noexcept
       : attachment_{std::move(made)} {}
 

@@ -21,6 +21,7 @@ inline std::string shortcomings(const queue_pair_state& state) {
   if (state.lacks(feature::beyond_iwarp)) {
     add(device + " has no receives without memory and no fenced reads");
   }
+  if (!state.broken() && state.receives.capacity == 0) add("its messages come to a receive_ring");
   if (state.read_pieces == 0) {
     add("no reads were agreed on: options::reads_asked here and reads_answered at the peer");
   }

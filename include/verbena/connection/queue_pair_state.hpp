@@ -22,10 +22,15 @@ constexpr feature operator|(feature left, feature right) noexcept {
   return static_cast<feature>(static_cast<unsigned>(left) | static_cast<unsigned>(right));
 }
 
+class receive_slots;
+
 /// All that post and poll touch of a queue pair: one cache line in the table of its completion
-/// queue, where it stays while the connection object moves.
+/// queue, where it stays while the connection object moves. A ring has a place there too.
 struct alignas(64) queue_pair_state {
-  ibv_qp* queue_pair = nullptr;
+  union {
+    ibv_qp* queue_pair = nullptr;
+    receive_slots* slots;  ///< of a ring, which has nothing else here but its owner
+  };
   /// Where the only piece of a request lies: the receives by position, behind them the results of
   /// atomics by theirs, where the connection can have any.
   std::byte** memory_at = nullptr;
@@ -54,13 +59,16 @@ struct alignas(64) queue_pair_state {
     return (memory_at + memory_mask + 1)[position & memory_mask];
   }
 
-  /// A part of a request has failed first: the request tells of it when it fails itself. Receives
-  /// keep their room as long, by which this is known.
+  /// A part of a request has failed first: the request tells of it when it fails itself. As long
+  /// no message is short enough, by which this is known.
   constexpr void fail_part(status why) noexcept {
-    if (failure == status::success) failure = why;
+    if (failure == status::success) {
+      failure = why;
+      max_message = 0;
+    }
     sends.shut();
   }
-  constexpr bool untold() const noexcept { return broken() && receives.capacity != 0; }
+  constexpr bool untold() const noexcept { return broken() && max_message == 0; }
 
   constexpr bool broken() const noexcept { return failure != status::success; }
 
@@ -68,6 +76,7 @@ struct alignas(64) queue_pair_state {
   /// finds a full queue finds this too.
   constexpr void fail(status why) noexcept {
     if (failure == status::success) failure = why;
+    if (max_message == 0) max_message = 1;
     sends.shut();
     receives.shut();
   }
@@ -76,7 +85,8 @@ struct alignas(64) queue_pair_state {
 static_assert(sizeof(queue_pair_state) == 64);
 
 /// What a connection that has been closed or moved from posts to: broken, and without room.
-inline constinit queue_pair_state closed_queue_pair{.failure = status::flushed};
+inline constinit queue_pair_state closed_queue_pair{.queue_pair = nullptr,
+                                                    .failure = status::flushed};
 
 /// A connection's pointer to its state, which closed_queue_pair takes the place of.
 class state_pointer {

@@ -15,6 +15,7 @@ enum class operation : std::uint8_t {
   write_with_immediate = 5,
   compare_and_swap = 6,
   fetch_and_add = 7,
+  shared_receive = 13,  ///< the library's own: a receive of a ring
   part = 14,    ///< the library's own: all but the last message of a request longer than one
   marker = 15,  ///< the library's own: an empty signaled write that retires what stands before it
 };
@@ -29,6 +30,7 @@ constexpr const char* to_string(operation of) noexcept {
     case operation::write_with_immediate: return "write with immediate";
     case operation::compare_and_swap: return "compare and swap";
     case operation::fetch_and_add: return "fetch and add";
+    case operation::shared_receive: return "shared receive";
     case operation::part: return "part";
     case operation::marker: return "marker";
   }

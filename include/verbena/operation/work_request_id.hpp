@@ -9,16 +9,16 @@ namespace verbena {
 
 /// What a wr_id holds. The word is written when a request is posted and is all that is believed
 /// of its completion:
-///   63..40 token | 39..36 operation | 35 datagram | 34..32 generation | 31..16 owner | 15..0
+///   63..40 token | 39..36 operation | 35 apart | 34..32 generation | 31..16 owner | 15..0
 ///   position
 struct work_request_id {
   static constexpr std::uint32_t token_limit = std::uint32_t{1} << 24;
   static constexpr std::uint32_t owner_mask = 0xf'ffff;
-  /// Joins the owner of a receive on transport::ud: so that it is told apart where owners are
-  /// compared anyway, and costs the other transports nothing.
-  static constexpr std::uint32_t datagram = 0x8'0000;
-  /// What a queue pair has as its owner.
-  static constexpr std::uint32_t own_mask = owner_mask & ~datagram;
+  /// Joins the owner of a receive on transport::ud or of a ring: so that it is told apart where
+  /// owners are compared anyway, and costs the others nothing.
+  static constexpr std::uint32_t apart = 0x8'0000;
+  /// What a queue pair or a ring has as its owner.
+  static constexpr std::uint32_t own_mask = owner_mask & ~apart;
 
   std::uint64_t word;
 
@@ -41,7 +41,7 @@ struct work_request_id {
   constexpr std::uint32_t owner() const noexcept {
     return static_cast<std::uint32_t>(word >> 16) & owner_mask;
   }
-  /// The same, whether or not it is a datagram's.
+  /// The same, whether or not it is told apart.
   constexpr std::uint32_t queue_pair() const noexcept { return owner() & own_mask; }
   constexpr std::uint32_t place() const noexcept { return owner() & 0xffffU; }
   constexpr std::uint16_t position() const noexcept { return static_cast<std::uint16_t>(word); }

@@ -45,6 +45,9 @@ class device {
   /// The kernel's software RoCE, by the vendor it gives, whatever the device is called.
   bool is_rxe() const noexcept { return attributes().vendor_id == 0xff'ffff; }
 
+  /// The kernel's software iWARP, in the same way.
+  bool is_siw() const noexcept { return attributes().vendor_id == 0x62'6d74; }
+
   /// Errors: EINVAL for a port the device does not have; the message names the port and how many
   /// there are.
   result<ibv_port_attr> port(std::uint8_t number) const {
