@@ -39,7 +39,8 @@ void post(end& by, const one_sided& what, const region& mine, std::uint64_t addr
   by.post(work);
 }
 
-/// The operation has failed at the requester with one of the statuses, and done nothing.
+/// The operation has failed at the requester with one of the statuses, and done nothing. The end
+/// that refused it fails too.
 void failed(const bed& on, linked& pair, const region& theirs, const one_sided& what,
             std::initializer_list<ibv_wc_status> statuses) {
   const ibv_wc done = pair.here.sends().take_one();
@@ -50,6 +51,7 @@ void failed(const bed& on, linked& pair, const region& theirs, const one_sided& 
   } else {
     CHECK(is(done, 1, statuses));
     CHECK(pair.here.reaches(IBV_QPS_ERR));
+    CHECK(pair.there.reaches(IBV_QPS_ERR));
   }
   // Nothing may have been written, not even in part; and what follows does not pass.
   std::this_thread::sleep_for(on.iwarp ? std::chrono::milliseconds{20}

@@ -132,7 +132,7 @@ struct receive_source {
 
 [[gnu::cold, gnu::noinline]] inline outcome not_taken(const errand& on, taking why,
                                                       const receive_source& from) noexcept {
-  if (why == taking::gone) return on.failed_to_reach(reached::gone);
+  if (why == taking::gone) return on.silence();
   if (!on.is_reliable()) return {};
   if (why == taking::empty) return {outcome::not_ready, IBV_WC_SUCCESS, 0};
   tell_failed_receive(on, from, IBV_WC_LOC_LEN_ERR, cause::unsaid);
@@ -149,7 +149,7 @@ struct receive_source {
 /// whose other fields are filled in here.
 [[gnu::always_inline]] inline outcome deliver(const errand& on, completion& what) {
   const std::uint32_t index = on.to.receive_queue.load();
-  if (index >= receive_queue_limit) return on.failed_to_reach(reached::gone);
+  if (index >= receive_queue_limit) return on.silence();
   receive_queue_entry& queue = on.here.fabric->shared().receive_queues[index];
   const receive_source source{queue, ring_of_peer(on, queue)};
   taken_receive& into = on.from.receive;
@@ -168,7 +168,7 @@ struct receive_source {
     const ibv_wc_status status =
         is_carried ? IBV_WC_SUCCESS : scatter(on, source, with_grh, why, gone);
     if (status != IBV_WC_SUCCESS) [[unlikely]] {
-      if (gone) return on.failed_to_reach(reached::gone);
+      if (gone) return on.silence();
       tell_failed_receive(on, source, status, why);
       return on.refused(IBV_WC_REM_OP_ERR, why);
     }
@@ -182,7 +182,7 @@ struct receive_source {
 template <class Put>
 [[gnu::noinline]] outcome notify(const errand& on, completion& what, Put&& put) {
   const std::uint32_t index = on.to.receive_queue.load();
-  if (index >= receive_queue_limit) return on.failed_to_reach(reached::gone);
+  if (index >= receive_queue_limit) return on.silence();
   receive_queue_entry& queue = on.here.fabric->shared().receive_queues[index];
   const receive_source source{queue, ring_of_peer(on, queue)};
   taken_receive& into = on.from.receive;
@@ -190,14 +190,13 @@ template <class Put>
   const taking taken =
       take_receive(on.here, queue, source.ring, what.queue_pair, 0, on.is_reliable(), into);
   if (taken != taking::got && on.is_reliable()) return not_taken(on, taken, source);
-  const outcome ended = put();
-  if (taken != taking::got) return ended;
-  if (ended.what != outcome::done || ended.status != IBV_WC_SUCCESS) {
-    into.put_back();
-    return ended.what == outcome::done ? on.refused(ended.status, ended.why) : ended;
+  const reached how = put();
+  if (how != reached::yes) {
+    if (taken == taking::got) into.put_back();  // first: the peer may flush it at once
+    return on.failed_to_reach(how);
   }
-  tell_receive(on, source, what);
-  return ended;
+  if (taken == taking::got) tell_receive(on, source, what);
+  return {};
 }
 
 }  // namespace verbena::soft

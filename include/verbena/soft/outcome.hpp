@@ -29,9 +29,13 @@ struct errand {
 
   bool is_reliable() const noexcept { return from.type == IBV_QPT_RC; }
 
-  outcome failed_to_reach(reached how) const noexcept {
-    if (how != reached::gone) return {outcome::done, IBV_WC_REM_OP_ERR, 0, cause::memory_forbidden};
+  /// Nothing answers: a reliable queue pair tries again.
+  outcome silence() const noexcept {
     return is_reliable() ? outcome{outcome::retry, IBV_WC_SUCCESS, 0} : outcome{};
+  }
+
+  outcome failed_to_reach(reached how) const noexcept {
+    return how == reached::gone ? silence() : refused(IBV_WC_REM_OP_ERR, cause::memory_forbidden);
   }
 
   /// The peer's queue pair fails with this one; unreliable ones drop what they can not take.

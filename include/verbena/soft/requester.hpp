@@ -329,18 +329,18 @@ class requester {
     return may ? found : region_view{};
   }
 
-  [[gnu::always_inline]] static outcome move(const send_request& request, const errand& on,
+  [[gnu::always_inline]] static reached move(const send_request& request, const errand& on,
                                              const region_view& region, bool outward) {
     std::uint64_t at = request.remote_address;
     for (const local_piece& each : on.local) {
       if (each.length == 0) continue;
       if (const reached how = transfer(on.here, region, at, each.data, each.length, outward);
           how != reached::yes) [[unlikely]] {
-        return on.failed_to_reach(how);
+        return how;
       }
       at += each.length;
     }
-    return {outcome::done, IBV_WC_SUCCESS, static_cast<std::uint32_t>(on.length)};
+    return reached::yes;
   }
 
   [[gnu::always_inline]] static outcome write(const send_request& request, const errand& on) {
@@ -352,12 +352,11 @@ class requester {
       region = target(request, on, on.length, IBV_ACCESS_REMOTE_WRITE);
       if (!region) return on.refused(IBV_WC_REM_ACCESS_ERR);
     }
-    const auto put = [&] {
-      outcome ended = region ? move(request, on, region, true) : outcome{};
-      ended.bytes = 0;
-      return ended;
-    };
-    if (!notifies) return put();
+    const auto put = [&] { return region ? move(request, on, region, true) : reached::yes; };
+    if (!notifies) {
+      const reached how = put();
+      return how == reached::yes ? outcome{} : on.failed_to_reach(how);
+    }
     completion what;
     what.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
     what.byte_length = static_cast<std::uint32_t>(on.length);
@@ -379,7 +378,9 @@ class requester {
     if (on.length == 0) return {};
     const region_view region = target(request, on, on.length, IBV_ACCESS_REMOTE_READ);
     if (!region) return on.refused(IBV_WC_REM_ACCESS_ERR);
-    return move(request, on, region, false);
+    const reached how = move(request, on, region, false);
+    if (how != reached::yes) return on.failed_to_reach(how);
+    return {outcome::done, IBV_WC_SUCCESS, static_cast<std::uint32_t>(on.length)};
   }
 
   [[gnu::noinline]] static outcome atomic(const send_request& request, const errand& on) {
@@ -393,7 +394,7 @@ class requester {
     std::byte* const mapped = map(on.here, region, request.remote_address, 8);
     if (mapped == nullptr) {
       return region.arena.index < arena_limit
-                 ? on.failed_to_reach(reached::gone)
+                 ? on.silence()
                  : on.refused(IBV_WC_REM_OP_ERR, cause::atomic_not_shared);
     }
     std::atomic_ref<std::uint64_t> word{*reinterpret_cast<std::uint64_t*>(mapped)};
