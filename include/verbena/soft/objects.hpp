@@ -44,6 +44,9 @@ struct context {
   std::unique_ptr<region_entry[]> regions{new region_entry[region_limit]{}};
   std::array<std::atomic<queue_pair*>, queue_pair_limit>
       queue_pairs{};  ///< this process's, by place
+  /// Where a queue pair of a place begins to count its send requests: after those of the last one
+  /// there, whose completions may be polled later under the same number.
+  std::array<std::uint64_t, queue_pair_limit> first_positions{};
 
   static context& of(const ibv_context* native) noexcept {
     return *reinterpret_cast<context*>(const_cast<ibv_context*>(native));

@@ -97,6 +97,8 @@ inline ibv_qp* create_qp(ibv_pd* in, ibv_qp_init_attr* asked) {
   made->entry = entry;
   made->index = static_cast<std::uint32_t>(entry - here.fabric->shared().queue_pairs.data());
   made->work = &here.fabric->work_on(made->index);
+  made->posted = made->started = here.first_positions[made->index];
+  made->retired = made->posted;
   // Place in the low bits, generation above; never 0 or 1, which are special on a real fabric.
   const std::uint32_t generation =
       here.knobs.reuse_numbers != 0 ? 1
@@ -301,6 +303,7 @@ inline int destroy_qp(ibv_qp* native) {
   }
   close_receive_queue(here, of.receives);
   if (of.shared_receives != nullptr) --of.shared_receives->users;
+  here.first_positions[of.index] = of.posted;
   of.entry->owner.store(0, std::memory_order_release);
   --domain::of(native->pd).users;
   pthread_cond_destroy(&native->cond);

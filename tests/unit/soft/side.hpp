@@ -45,6 +45,7 @@ struct end_options {
   ibv_srq* shared_receives = nullptr;
   ibv_comp_channel* channel = nullptr;
   bool only_receives_wake = false;  ///< the channel is of the receives' completions alone
+  ibv_cq* completions = nullptr;    ///< of both kinds, which outlives the end; else it has its own
 };
 
 /// An open device with 4 KiB of memory of its allocator, which anybody may use.
@@ -94,8 +95,11 @@ struct side {
 struct end {
   explicit end(side& of, const end_options& with = {}) : on{of}, chosen{with} {
     ibv_comp_channel* const of_sends = with.only_receives_wake ? nullptr : with.channel;
-    sends = on.calls.create_cq(on.native, 64, nullptr, of_sends, 0);
-    receives = on.calls.create_cq(on.native, 64, nullptr, with.channel, 0);
+    sends = receives = with.completions;
+    if (with.completions == nullptr) {
+      sends = on.calls.create_cq(on.native, 64, nullptr, of_sends, 0);
+      receives = on.calls.create_cq(on.native, 64, nullptr, with.channel, 0);
+    }
     REQUIRE(sends != nullptr);
     REQUIRE(receives != nullptr);
     ibv_qp_init_attr asked{};
@@ -110,6 +114,7 @@ struct end {
   }
   ~end() {
     on.calls.destroy_qp(pair);
+    if (chosen.completions != nullptr) return;
     on.calls.destroy_cq(sends);
     on.calls.destroy_cq(receives);
   }
