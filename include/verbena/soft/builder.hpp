@@ -164,13 +164,15 @@ inline ibv_qp* create(ibv_context* native, ibv_qp_init_attr_ex* asked) {
   }
   ibv_qp* const made = control::create_qp(asked->pd, &plain);
   if (made == nullptr) return nullptr;
-  asked->cap = plain.cap;
   if ((asked->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
     queue_pair& pair = queue_pair::of(made);
+    undo destroy{[&] { control::destroy_qp(made); }};
     make_room(pair);
+    destroy.keep();
     pair.extended = true;
     install(pair.native);
   }
+  asked->cap = plain.cap;
   return made;
 }
 

@@ -20,6 +20,7 @@
 #include <verbena/soft/mapped_memory.hpp>
 #include <verbena/soft/refusal.hpp>
 #include <verbena/soft/transitions.hpp>
+#include <verbena/soft/undo.hpp>
 
 /// What the device seam calls on the software device. Each function reports as its namesake in
 /// libibverbs does.
@@ -275,12 +276,8 @@ inline ibv_comp_channel* create_comp_channel(ibv_context* native) {
     if (number == 0 && ::epoll_ctl(made->native.fd, EPOLL_CTL_ADD, each, &watch) != 0)
       number = errno;
   }
-  if (number != 0) {
-    for (const int each : {made->native.fd, made->wake, made->timer}) {
-      if (each >= 0) ::close(each);
-    }
-    return null(number);
-  }
+  if (number != 0) return null(number);
+  made->watched.reserve(process_limit);
   const std::scoped_lock held{here.mutex};
   here.channels.push_back(made.get());
   return &made.release()->native;
@@ -294,8 +291,6 @@ inline int destroy_comp_channel(ibv_comp_channel* native) {
     if (!of.queues.empty()) return EBUSY;
     std::erase(here.channels, &of);
   }
-  for (const auto& [owner, descriptor] : of.watched) ::close(descriptor);
-  for (const int each : {of.native.fd, of.wake, of.timer}) ::close(each);
   delete &of;
   return 0;
 }
@@ -304,18 +299,20 @@ inline ibv_cq* create_cq(ibv_context* native, int entries, void* own, ibv_comp_c
                          int vector) {
   context& here = context::of(native);
   if (entries <= 0 || entries > 1 << 20 || vector != 0) return null(EINVAL);
+  auto made = std::make_unique<completion_queue>();
   completion_queue_entry* entry = here.fabric->claim(here.fabric->shared().completion_queues);
   if (entry == nullptr) {
     return refuse(here.fabric->full("completion queues", completion_queue_limit));
   }
-  auto made = std::make_unique<completion_queue>();
+  undo free_entry{[&] { entry->owner = 0; }};
   const std::uint32_t slots = std::bit_ceil(static_cast<std::uint32_t>(entries));
   if (here.knobs.round_up_depths != 0) entries = static_cast<int>(slots);
   auto ring = here.fabric->allocate(std::size_t{slots} * completion_stride);
-  if (!ring) {
-    entry->owner = 0;
-    return refuse(std::move(ring).error());
-  }
+  if (!ring) return refuse(std::move(ring).error());
+  undo free_ring{[&] {
+    entry->ring.seal = 0;
+    here.fabric->release(ring.value().name);
+  }};
   made->entry = entry;
   made->index = static_cast<std::uint32_t>(entry - here.fabric->shared().completion_queues.data());
   made->ordinal = ++here.queues_made;
@@ -343,12 +340,21 @@ inline ibv_cq* create_cq(ibv_context* native, int entries, void* own, ibv_comp_c
   made->native.handle = made->index;
   pthread_mutex_init(&made->native.mutex, nullptr);
   pthread_cond_init(&made->native.cond, nullptr);
+  {
+    const std::scoped_lock held{here.mutex};
+    here.queues.push_back(made.get());
+  }
+  undo unlist{[&] {
+    const std::scoped_lock held{here.mutex};
+    std::erase(here.queues, made.get());
+  }};
   if (on != nullptr) {
     const std::scoped_lock held{channel::of(on).mutex};
     channel::of(on).queues.push_back(made.get());
   }
-  const std::scoped_lock held{here.mutex};
-  here.queues.push_back(made.get());
+  unlist.keep();
+  free_ring.keep();
+  free_entry.keep();
   return &made.release()->native;
 }
 

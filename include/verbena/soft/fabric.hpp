@@ -10,9 +10,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <ctime>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,6 +24,7 @@
 #include <verbena/soft/process.hpp>
 #include <verbena/soft/segment_file.hpp>
 #include <verbena/soft/spin_lock.hpp>
+#include <verbena/soft/undo.hpp>
 #include <verbena/verbs/ibverbs.hpp>
 #include <verbena/verbs/result.hpp>
 
@@ -45,6 +48,7 @@ class fabric {
                    "fabric name \"" + name + "\": up to 32 letters, digits, - and _"};
     }
     auto made = std::shared_ptr<fabric>{new fabric};
+    made->at_work_.reserve(queue_pair_limit);  // for retire(), which can not fail
     BOOST_OUTCOME_TRY(made->file_.open("/dev/shm/verbena-" + std::to_string(::geteuid()) + "-" +
                                        (name.empty() ? "default" : name)));
     const segment_file::unlock guard{made->file_};
@@ -68,9 +72,8 @@ class fabric {
       if (file_.alone()) file_.remove();
     }
     for (std::uint32_t arena = 0; arena < arena_limit; ++arena) unmap(known(arena));
-    for (const std::vector<mapping>* list : {&retired_, &leaving_}) {
-      for (const mapping& each : *list) unmap(each);
-    }
+    unmap_all(retired_);
+    unmap_all(leaving_);
   }
   fabric(const fabric&) = delete;
   fabric& operator=(const fabric&) = delete;
@@ -120,12 +123,10 @@ class fabric {
     if (entry == nullptr) return full("shared memory", arena_limit);
     const auto index = static_cast<std::uint32_t>(entry - segment_->arenas.data());
     const std::uint32_t generation = entry->generation.load() + 1;
-    const std::string file_name = arena_path(index, generation);
-    auto memory = file_.make_memory(file_name, length);
-    if (!memory) {
-      entry->owner.store(0);
-      return memory.error();
-    }
+    undo free_entry{[&] { entry->owner.store(0); }};
+    auto memory = file_.make_memory(arena_path(index, generation).data(), length);
+    if (!memory) return memory.error();
+    free_entry.keep();
     std::byte* const base = memory.value();
     entry->generation.store(generation, std::memory_order_release);
     {
@@ -138,7 +139,7 @@ class fabric {
 
   void release(const arena_name& of) noexcept {
     arena_entry& entry = segment_->arenas[of.index];
-    ::unlink(arena_path(of.index, of.generation).c_str());
+    ::unlink(arena_path(of.index, of.generation).data());
     entry.generation.store(of.generation + 1, std::memory_order_release);
     {
       const std::scoped_lock held{mapping_};
@@ -346,8 +347,8 @@ class fabric {
     for (std::uint32_t index = 0; index < arena_limit; ++index) {
       arena_entry& each = segment_->arenas[index];
       if (each.owner.load() != owner) continue;
-      ::unlink(arena_path(index, each.generation.load()).c_str());
-      ::unlink(arena_path(index, each.generation.load() + 1).c_str());
+      ::unlink(arena_path(index, each.generation.load()).data());
+      ::unlink(arena_path(index, each.generation.load() + 1).data());
       each.generation.fetch_add(2);
       each.owner.store(0);
     }
@@ -355,12 +356,14 @@ class fabric {
     if (place < process_limit) segment_->processes[place].owner.store(0, std::memory_order_release);
   }
 
-  std::string arena_path(std::uint32_t index, std::uint32_t generation) const {
-    return path() + "." + std::to_string(index) + "-" + std::to_string(generation);
+  std::array<char, 128> arena_path(std::uint32_t index, std::uint32_t generation) const noexcept {
+    std::array<char, 128> made{};
+    std::snprintf(made.data(), made.size(), "%s.%u-%u", path().c_str(), index, generation);
+    return made;
   }
 
   mapping map_arena(std::uint32_t index, std::uint32_t generation) const noexcept {
-    const int file = ::open(arena_path(index, generation).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    const int file = ::open(arena_path(index, generation).data(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (file < 0) return {};
     struct stat found{};
     mapping made;
@@ -375,6 +378,18 @@ class fabric {
 
   static void unmap(const mapping& of) noexcept {
     if (of.base != nullptr) ::munmap(of.base, of.length);
+  }
+
+  /// A list of mappings that are to be unmapped.
+  struct retired {
+    mapping of;
+    retired* next;
+  };
+  static void unmap_all(retired*& list) noexcept {
+    while (list != nullptr) {
+      unmap(list->of);
+      delete std::exchange(list, list->next);
+    }
   }
 
   /// A mapping as reach() reads it without a lock: the stamp is 0 while the rest changes.
@@ -413,21 +428,21 @@ class fabric {
   /// has been seen not to be: either it sees the stamp gone, or its lock is seen here.
   void retire(std::uint32_t arena) noexcept {
     if (known_[arena].base.load() != nullptr) {
-      retired_.push_back(known(arena));
+      // Without memory for this it stays mapped, which harms nobody.
+      if (auto* const made = new (std::nothrow) retired{known(arena), retired_}; made != nullptr)
+        retired_ = made;
       known_[arena].stamp = 0;
       known_[arena].base = nullptr;
       known_[arena].length = 0;
     }
     std::erase_if(at_work_, [&](std::uint32_t place) { return !locks_[place].is_held(); });
     if (!at_work_.empty()) return;
-    for (const mapping& each : leaving_) unmap(each);
-    leaving_ = std::exchange(retired_, {});
-    for (std::uint32_t place = 0; !leaving_.empty() && place < queue_pair_limit; ++place) {
+    unmap_all(leaving_);
+    leaving_ = std::exchange(retired_, nullptr);
+    for (std::uint32_t place = 0; leaving_ != nullptr && place < queue_pair_limit; ++place) {
       if (locks_[place].is_held()) at_work_.push_back(place);
     }
-    if (!at_work_.empty()) return;
-    for (const mapping& each : leaving_) unmap(each);
-    leaving_.clear();
+    if (at_work_.empty()) unmap_all(leaving_);
   }
 
   segment_file file_;
@@ -436,8 +451,8 @@ class fabric {
   pid_t maker_ = ::getpid();
   std::mutex mapping_;
   std::unique_ptr<known_mapping[]> known_{new known_mapping[arena_limit]};
-  std::vector<mapping> retired_;
-  std::vector<mapping> leaving_;        ///< retired before those, and waited for
+  retired* retired_ = nullptr;
+  retired* leaving_ = nullptr;          ///< retired before those, and waited for
   std::vector<std::uint32_t> at_work_;  ///< the queue pairs that they are waited for
   std::unique_ptr<work_lock[]> locks_{new work_lock[queue_pair_limit]};
   std::array<std::atomic<std::int64_t>, process_limit> seen_{};

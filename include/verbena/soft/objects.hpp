@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -96,7 +98,7 @@ struct completion_queue {
 };
 
 struct channel {
-  ibv_comp_channel native{};
+  ibv_comp_channel native{nullptr, -1, 0};
   int wake = -1;  ///< a datagram socket: who completes into an armed queue sends a byte
   int timer = -1;
   spin_lock timer_lock;
@@ -106,6 +108,16 @@ struct channel {
   std::vector<completion_queue*> queues;
   std::vector<std::pair<std::uint32_t, int>> watched;  ///< processes: owner number and descriptor
   std::mutex mutex;
+
+  channel() = default;
+  channel(const channel&) = delete;
+  channel& operator=(const channel&) = delete;
+  ~channel() {
+    for (const auto& [owner, descriptor] : watched) ::close(descriptor);
+    for (const int each : {native.fd, wake, timer}) {
+      if (each >= 0) ::close(each);
+    }
+  }
 
   static channel& of(const ibv_comp_channel* native) noexcept {
     return *reinterpret_cast<channel*>(const_cast<ibv_comp_channel*>(native));

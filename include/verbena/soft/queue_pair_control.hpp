@@ -17,13 +17,12 @@ inline result<void> open_receive_queue(context& here, receive_queue& into, std::
                                        std::uint32_t pieces, std::uint32_t domain) {
   receive_queue_entry* entry = here.fabric->claim(here.fabric->shared().receive_queues);
   if (entry == nullptr) return here.fabric->full("receive queues", receive_queue_limit);
+  undo free_entry{[&] { entry->owner = 0; }};
   const std::uint32_t slots = std::bit_ceil(std::max(depth, 1U));
   into.stride = static_cast<std::uint32_t>(receive_stride(std::max(pieces, 1U)));
   auto memory = here.fabric->allocate(std::size_t{slots} * into.stride);
-  if (!memory) {
-    entry->owner = 0;
-    return std::move(memory).error();
-  }
+  if (!memory) return std::move(memory).error();
+  free_entry.keep();
   into.entry = entry;
   into.index = static_cast<std::uint32_t>(entry - here.fabric->shared().receive_queues.data());
   into.arena = memory.value().name;
@@ -78,22 +77,29 @@ inline ibv_qp* create_qp(ibv_pd* in, ibv_qp_init_attr* asked) {
       (!takes && asked->qp_type == IBV_QPT_UC)) {
     return null(EINVAL);
   }
+  const ibv_qp_cap granted = grant(here.knobs, asked->cap);
   auto made = std::make_unique<queue_pair>();
+  const std::size_t depth = std::max(granted.max_send_wr, 1U);
+  made->requests.resize(depth);
+  made->piece_store.resize(depth * granted.max_send_sge);
+  made->inline_store.resize(depth * granted.max_inline_data);
+  made->local.resize(granted.max_send_sge + std::size_t{1});  // and a GRH
+  made->granted = granted;
   queue_pair_entry* entry = here.fabric->claim(here.fabric->shared().queue_pairs);
   if (entry == nullptr) return refuse(here.fabric->full("queue pairs", queue_pair_limit));
-  asked->cap = grant(here.knobs, asked->cap);
+  undo free_entry{[&] {
+    entry->number = 0;
+    entry->owner = 0;
+  }};
   domain& of = domain::of(in);
   if (takes) {
-    auto opened = open_receive_queue(here, made->receives, asked->cap.max_recv_wr,
-                                     asked->cap.max_recv_sge, of.number);
-    if (!opened) {
-      entry->owner = 0;
-      return refuse(std::move(opened).error());
-    }
+    auto opened = open_receive_queue(here, made->receives, granted.max_recv_wr,
+                                     granted.max_recv_sge, of.number);
+    if (!opened) return refuse(std::move(opened).error());
   } else {
     made->shared_receives = &shared_receive_queue::of(asked->srq);
-    ++made->shared_receives->users;
   }
+  undo close_receives{[&] { close_receive_queue(here, made->receives); }};
   made->entry = entry;
   made->index = static_cast<std::uint32_t>(entry - here.fabric->shared().queue_pairs.data());
   made->work = &here.fabric->work_on(made->index);
@@ -106,12 +112,6 @@ inline ibv_qp* create_qp(ibv_pd* in, ibv_qp_init_attr* asked) {
   const std::uint32_t number = generation * queue_pair_limit + made->index;
   made->type = asked->qp_type;
   made->signal_all = asked->sq_sig_all != 0;
-  made->granted = asked->cap;
-  const std::size_t depth = std::max(asked->cap.max_send_wr, 1U);
-  made->requests.resize(depth);
-  made->piece_store.resize(depth * asked->cap.max_send_sge);
-  made->inline_store.resize(depth * asked->cap.max_inline_data);
-  made->local.resize(asked->cap.max_send_sge + std::size_t{1});  // and a GRH
   made->send_queue = &completion_queue::of(asked->send_cq);
   made->receive_completions = &completion_queue::of(asked->recv_cq);
   entry->type = asked->qp_type;
@@ -140,12 +140,23 @@ inline ibv_qp* create_qp(ibv_pd* in, ibv_qp_init_attr* asked) {
   native.qp_type = asked->qp_type;
   pthread_mutex_init(&native.mutex, nullptr);
   pthread_cond_init(&native.cond, nullptr);
+  undo detach{[&] {
+    for (completion_queue* each : {made->send_queue, made->receive_completions}) {
+      const std::scoped_lock held{each->mutex};
+      std::erase(each->attached, made.get());
+    }
+  }};
   for (completion_queue* each : {made->send_queue, made->receive_completions}) {
     const std::scoped_lock held{each->mutex};
     if (std::find(each->attached.begin(), each->attached.end(), made.get()) == each->attached.end())
       each->attached.push_back(made.get());
   }
+  detach.keep();
+  close_receives.keep();
+  free_entry.keep();
+  asked->cap = granted;
   ++of.users;
+  if (!takes) ++made->shared_receives->users;
   here.queue_pairs[made->index].store(made.get(), std::memory_order_release);
   return &made.release()->native.qp_base;
 }

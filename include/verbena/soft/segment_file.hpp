@@ -23,6 +23,7 @@
 #include <utility>
 
 #include <verbena/soft/layout.hpp>
+#include <verbena/soft/undo.hpp>
 #include <verbena/verbs/result.hpp>
 
 namespace verbena::soft {
@@ -163,22 +164,20 @@ class segment_file {
   /// Memory of `length` bytes in a file of its own, mapped. Errors: errc::capacity with what is
   /// left of the system's shared memory or allowed to this process, errno; no file is left then.
   result<std::byte*> make_memory(const std::string& name, std::size_t length) const {
+    const std::string what = "the shared memory " + name;
     ::unlink(name.c_str());
     const int file = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (file < 0) return system_failure(errno, "cannot make the shared memory " + name);
-    result<void> made = fill(file, length, "the shared memory " + name);
-    void* base = MAP_FAILED;
-    if (made) {
-      base = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-      if (base == MAP_FAILED) {
-        made = system_failure(errno, "cannot map the shared memory " + name + " of " +
-                                         std::to_string(length) + " bytes");
-      }
+    if (file < 0) return system_failure(errno, "cannot make " + what);
+    const undo close{[&] { ::close(file); }};
+    undo remove_file{[&] { ::unlink(name.c_str()); }};
+    BOOST_OUTCOME_TRY(fill(file, length, what));
+    void* base = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (base == MAP_FAILED) {
+      return system_failure(errno,
+                            "cannot map " + what + " of " + std::to_string(length) + " bytes");
     }
-    ::close(file);
-    if (made) return static_cast<std::byte*>(base);
-    ::unlink(name.c_str());
-    return made.error();
+    remove_file.keep();
+    return static_cast<std::byte*>(base);
   }
 
  private:

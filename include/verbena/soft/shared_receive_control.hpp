@@ -20,12 +20,13 @@ inline ibv_srq* create_srq(ibv_pd* in, ibv_srq_init_attr* asked) {
     return null(EINVAL);
   }
   auto made = std::make_unique<shared_receive_queue>();
-  if (here.knobs.round_up_depths != 0) asked->attr.max_wr = std::bit_ceil(asked->attr.max_wr);
-  asked->attr.max_sge += here.knobs.extra_pieces;
+  ibv_srq_attr granted = asked->attr;
+  if (here.knobs.round_up_depths != 0) granted.max_wr = std::bit_ceil(granted.max_wr);
+  granted.max_sge += here.knobs.extra_pieces;
   domain& of = domain::of(in);
-  auto opened =
-      open_receive_queue(here, made->queue, asked->attr.max_wr, asked->attr.max_sge, of.number);
+  auto opened = open_receive_queue(here, made->queue, granted.max_wr, granted.max_sge, of.number);
   if (!opened) return refuse(std::move(opened).error());
+  undo close_queue{[&] { close_receive_queue(here, made->queue); }};
   made->queue.entry->limit = asked->attr.srq_limit;
   made->native.context = in->context;
   made->native.srq_context = asked->srq_context;
@@ -33,9 +34,11 @@ inline ibv_srq* create_srq(ibv_pd* in, ibv_srq_init_attr* asked) {
   made->native.handle = made->queue.index;
   pthread_mutex_init(&made->native.mutex, nullptr);
   pthread_cond_init(&made->native.cond, nullptr);
-  ++of.users;
   const std::scoped_lock held{here.mutex};
   here.shared_receives.push_back(made.get());
+  close_queue.keep();
+  asked->attr = granted;
+  ++of.users;
   return &made.release()->native;
 }
 

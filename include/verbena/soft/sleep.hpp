@@ -49,6 +49,7 @@ inline void watch_process(context& here, channel& of, std::uint32_t owner) {
   if (std::any_of(of.watched.begin(), of.watched.end(),
                   [&](const auto& each) { return each.first == owner; }))
     return;
+  if (of.watched.size() == of.watched.capacity()) of.watched.reserve(2 * of.watched.size() + 1);
   const process_entry& entry = here.fabric->shared().processes[place_of(owner)];
   const int descriptor =
       static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(entry.pid.load()), 0));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 #include <verbena/soft/builder.hpp>
 #include <verbena/soft/cm/table.hpp>
 #include <verbena/soft/knob_list.hpp>
+#include <verbena/soft/seam_call.hpp>
 #include <verbena/soft/shared_receive_control.hpp>
 #include <verbena/verbs/device.hpp>
 
@@ -22,29 +24,29 @@ inline constexpr verbs::control_table table{
     .query_gid = control::query_gid,
     .alloc_pd = control::alloc_pd,
     .dealloc_pd = control::dealloc_pd,
-    .reg_mr = control::reg_mr,
+    .reg_mr = seam_call<control::reg_mr>::call,
     .dereg_mr = control::dereg_mr,
-    .create_comp_channel = control::create_comp_channel,
+    .create_comp_channel = seam_call<control::create_comp_channel>::call,
     .destroy_comp_channel = control::destroy_comp_channel,
-    .create_cq = control::create_cq,
+    .create_cq = seam_call<control::create_cq>::call,
     .destroy_cq = control::destroy_cq,
-    .get_cq_event = control::get_cq_event,
+    .get_cq_event = seam_call<control::get_cq_event>::call,
     .ack_cq_events = control::ack_cq_events,
-    .create_qp = control::create_qp,
-    .modify_qp = control::modify_qp,
+    .create_qp = seam_call<control::create_qp>::call,
+    .modify_qp = seam_call<control::modify_qp, ENOMEM>::call,
     .query_qp = control::query_qp,
     .destroy_qp = control::destroy_qp,
-    .create_srq = control::create_srq,
+    .create_srq = seam_call<control::create_srq>::call,
     .modify_srq = control::modify_srq,
     .query_srq = control::query_srq,
     .destroy_srq = control::destroy_srq,
     .create_ah = control::create_ah,
     .destroy_ah = control::destroy_ah,
-    .create_qp_ex = builder::create,
+    .create_qp_ex = seam_call<builder::create>::call,
     .to_qp_ex = builder::extended,
     .get_async_event = control::get_async_event,
     .ack_async_event = control::ack_async_event,
-    .allocate = control::allocate,
+    .allocate = seam_call<control::allocate>::call,
     .release = control::release,
     .why = why,
     .cm = &cm::table,

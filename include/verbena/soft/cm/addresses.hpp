@@ -83,8 +83,8 @@ inline int resolve_addr(rdma_cm_id* native, sockaddr* from, sockaddr* to, int) {
   of.to = *there;
   of.native.route.addr.dst_storage = there->native();
   bind_to_device(of);
-  of.now = state::addressed;
   deliver(of, RDMA_CM_EVENT_ADDR_RESOLVED);
+  of.now = state::addressed;
   of.on->settle();
   return 0;
 }
@@ -93,8 +93,8 @@ inline int resolve_route(rdma_cm_id* native, int) {
   identifier& of = identifier::of(native);
   const std::scoped_lock held{guard};
   if (of.now != state::addressed) return minus_one(EINVAL);
-  of.now = state::routed;
   deliver(of, RDMA_CM_EVENT_ROUTE_RESOLVED);
+  of.now = state::routed;
   of.on->settle();
   return 0;
 }

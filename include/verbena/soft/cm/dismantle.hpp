@@ -14,7 +14,6 @@
 /// Making and ending ids. All of it under the guard.
 namespace verbena::soft::cm {
 
-/// Throws std::bad_alloc.
 inline identifier& add_identifier(event_channel& on, void* own, rdma_port_space space) {
   auto made = std::make_unique<identifier>();
   made->here = on.here;

@@ -79,9 +79,10 @@ struct event_channel {
 
   /// The id's next state must come by `at`; 0: it may take its time.
   void expect_by(identifier& of, std::int64_t at) {
+    if (at == of.deadline) return;
+    if (at != 0) deadlines.emplace(at, &of);
     if (of.deadline != 0) deadlines.erase({of.deadline, &of});
     of.deadline = at;
-    if (at != 0) deadlines.emplace(at, &of);
   }
 
   /// Takes what made the descriptor wake; settle() sets it again.

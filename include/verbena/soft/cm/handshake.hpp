@@ -69,8 +69,8 @@ inline int connect(rdma_cm_id* native, rdma_conn_param* with) {
   what.what = message::request;
   if (of.now != state::routed || !fill(of, what, with)) return minus_one(EINVAL);
   of.retry_count = what.retry_count;
-  of.now = state::connecting;
   of.on->expect_by(of, answer_time(*of.here));
+  of.now = state::connecting;
   if (of.here->knobs.partitioned == 0) {
     int number = reach_listener(of);
     const bool reached = number == 0;
@@ -115,12 +115,12 @@ inline int accept(rdma_cm_id* native, rdma_conn_param* with) {
   if (of.here->knobs.iwarp != 0) {
     if (const int number = connect_queue_pair(of); number != 0) return minus_one(number);
   }
+  of.on->expect_by(of, answer_time(*of.here));
   if (!send(of, what)) {
     hang_up(of);
     return minus_one(EINVAL);
   }
   of.now = state::accepted;
-  of.on->expect_by(of, answer_time(*of.here));
   of.on->settle();
   return 0;
 }
@@ -147,9 +147,9 @@ inline int disconnect(rdma_cm_id* native) {
   message what;
   what.what = message::goodbye;
   if (of.now == state::connected) {
+    of.on->expect_by(of, answer_time(*of.here));
     (void)send(of, what);
     of.now = state::leaving;
-    of.on->expect_by(of, answer_time(*of.here));
   } else if (of.now == state::left) {
     (void)send(of, what);
     hang_up(of);

@@ -54,25 +54,33 @@ inline int migrate_id(rdma_cm_id* native, rdma_event_channel* native_to) {
   if (to.here != moved.here) return minus_one(EINVAL);
   acknowledged.wait(held, [&] { return moved.unacknowledged == 0; });
   event_channel& from = *moved.on;
+  if (&from == &to) return 0;
+  const auto is_its = [&](const std::unique_ptr<event>& each) {
+    return each->native.id == native || each->counted == &moved;
+  };
+  // What takes memory comes first, so that all of it is done or nothing.
+  const auto waiting =
+      static_cast<std::size_t>(std::count_if(from.events.begin(), from.events.end(), is_its));
+  to.ids.reserve(to.ids.size() + 1 + moved.half_open.size() + waiting);
+  std::size_t next = to.events.size();
+  to.events.resize(next + waiting);
   int number = 0;
   const auto move = [&](identifier& each) {
     const bool watched = each.watched;
-    const std::int64_t deadline = each.deadline;
     unwatch(each);
-    from.expect_by(each, 0);
+    to.deadlines.insert(from.deadlines.extract({each.deadline, &each}));
     std::erase(from.ids, &each);
     to.ids.push_back(&each);
     each.on = &to;
     each.native.channel = native_to;
-    to.expect_by(each, deadline);
     if (watched && number == 0) number = watch(each);
   };
   move(moved);
   for (identifier* each : moved.half_open) move(*each);
   std::erase_if(from.events, [&](auto& each) {
-    if (each->native.id != native && each->counted != &moved) return false;
+    if (!is_its(each)) return false;
     if (each->native.id != native) move(identifier::of(each->native.id));
-    to.events.push_back(std::move(each));
+    to.events[next++] = std::move(each);
     return true;
   });
   from.settle();

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <verbena/soft/cm/location.hpp>
+#include <verbena/soft/undo.hpp>
 
 /// Addresses and ports of a fabric as names of sockets in the abstract namespace: the kernel keeps
 /// them apart and gives them back when their process dies.
@@ -54,6 +55,7 @@ inline std::vector<location> host_addresses(std::uint16_t family, std::uint16_t 
   std::vector<location> found{location::loopback(family, port)};
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return found;
+  const undo free_list{[&] { ::freeifaddrs(list); }};
   for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
     if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != family) continue;
     if (auto at = location::of(*each->ifa_addr)) {
@@ -61,7 +63,6 @@ inline std::vector<location> host_addresses(std::uint16_t family, std::uint16_t 
       found.push_back(*at);
     }
   }
-  ::freeifaddrs(list);
   return found;
 }
 
@@ -80,10 +81,10 @@ inline int take_name(const std::string& fabric, const location& at) noexcept {
 /// the port is shared. That is looked at, by taking the other's name for a moment, after the own
 /// name has been taken: of two that come at once not both get theirs.
 inline int take_port(const std::string& fabric, const location& at, bool shared) {
-  const int made = take_name(fabric, at);
-  if (made < 0 || shared) return made;
   const auto others = at.is_any() ? host_addresses(at.family, at.port)
                                   : std::vector{location::any(at.family, at.port)};
+  const int made = take_name(fabric, at);
+  if (made < 0 || shared) return made;
   for (const location& each : others) {
     const int other = take_name(fabric, each);
     if (other >= 0) ::close(other);

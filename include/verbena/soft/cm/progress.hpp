@@ -155,7 +155,10 @@ inline int accept_one(identifier& listener) {
     ::close(peer);
     return 0;
   }
+  undo close_peer{[&] { ::close(peer); }};
   identifier& made = add_identifier(*listener.on, listener.native.context, listener.native.ps);
+  close_peer.keep();
+  undo forget_it{[&] { dismantle(made); }};
   made.socket = peer;
   made.listener = &listener;
   made.now = state::half_open;
@@ -163,11 +166,9 @@ inline int accept_one(identifier& listener) {
   listener.half_open.push_back(&made);
   constexpr std::int64_t request_time = 5'000'000'000;
   made.on->expect_by(made, cm::now() + request_time);
-  if (const int number = watch(made); number != 0) {
-    dismantle(made);
-    return number;
-  }
-  return 0;
+  const int number = watch(made);
+  if (number == 0) forget_it.keep();
+  return number;
 }
 
 inline void expire(event_channel& on) {

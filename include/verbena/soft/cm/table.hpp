@@ -4,28 +4,29 @@
 #include <verbena/soft/cm/addresses.hpp>
 #include <verbena/soft/cm/events.hpp>
 #include <verbena/soft/cm/handshake.hpp>
+#include <verbena/soft/seam_call.hpp>
 #include <verbena/verbs/control_table.hpp>
 
 namespace verbena::soft::cm {
 
 inline constexpr verbs::cm_table table{
-    .create_event_channel = create_event_channel,
+    .create_event_channel = seam_call<create_event_channel>::call,
     .destroy_event_channel = destroy_event_channel,
-    .create_id = create_id,
+    .create_id = seam_call<create_id>::call,
     .destroy_id = destroy_id,
-    .migrate_id = migrate_id,
+    .migrate_id = seam_call<migrate_id>::call,
     .set_option = set_option,
-    .bind_addr = bind_addr,
-    .listen = cm::listen,
-    .resolve_addr = resolve_addr,
-    .resolve_route = resolve_route,
+    .bind_addr = seam_call<bind_addr>::call,
+    .listen = seam_call<cm::listen>::call,
+    .resolve_addr = seam_call<resolve_addr>::call,
+    .resolve_route = seam_call<resolve_route>::call,
     .init_qp_attr = init_qp_attr,
-    .connect = cm::connect,
+    .connect = seam_call<cm::connect>::call,
     .establish = establish,
-    .accept = cm::accept,
-    .reject = reject,
-    .disconnect = disconnect,
-    .get_event = get_event,
+    .accept = seam_call<cm::accept>::call,
+    .reject = seam_call<reject>::call,
+    .disconnect = seam_call<disconnect>::call,
+    .get_event = seam_call<get_event>::call,
     .ack_event = ack_event,
 };
 
