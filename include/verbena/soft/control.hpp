@@ -17,6 +17,7 @@
 #include <new>
 
 #include <verbena/soft/data_path.hpp>
+#include <verbena/soft/forked.hpp>
 #include <verbena/soft/mapped_memory.hpp>
 #include <verbena/soft/refusal.hpp>
 #include <verbena/soft/transitions.hpp>
@@ -38,6 +39,7 @@ inline int minus_one(int number) noexcept {
 
 inline int close_device(ibv_context* native) {
   context& here = context::of(native);
+  forked::forget(here);
   for (const int each : {here.wake_sender, here.async_wake, native->async_fd}) {
     if (each >= 0) ::close(each);
   }
@@ -236,19 +238,25 @@ inline void unload_all(context& here, const ibv_mr& of) {
   }
 }
 
+/// Takes a region away from all processes; false where an access under way does not end.
+inline bool withdraw(context& here, const region& of) {
+  region_entry& mine = here.regions[of.native.handle];
+  const std::uint32_t dead = (mine.generation.load() + 1) & ~1U;
+  mine.generation.store(dead, std::memory_order_seq_cst);
+  of.entry->generation.store(dead, std::memory_order_seq_cst);
+  if (!visitors_leave(here)) return false;
+  unload_all(here, of.native);
+  mine.owner.store(0, std::memory_order_relaxed);
+  of.entry->owner.store(0, std::memory_order_release);
+  return true;
+}
+
 /// After this no access begins; those under way in any process are waited for. EBUSY where one
 /// does not end: the keys are dead and the rest can be tried again.
 inline int dereg_mr(ibv_mr* native) {
   auto& of = *reinterpret_cast<region*>(native);
   context& here = context::of(native->context);
-  region_entry& mine = here.regions[native->handle];
-  const std::uint32_t dead = (mine.generation.load() + 1) & ~1U;
-  mine.generation.store(dead, std::memory_order_seq_cst);
-  of.entry->generation.store(dead, std::memory_order_seq_cst);
-  if (!visitors_leave(here)) return EBUSY;
-  unload_all(here, *native);
-  mine.owner.store(0, std::memory_order_relaxed);
-  of.entry->owner.store(0, std::memory_order_release);
+  if (!here.fabric->is_copy() && !withdraw(here, of)) return EBUSY;
   --domain::of(native->pd).users;
   delete &of;
   return 0;
@@ -373,12 +381,15 @@ inline int destroy_cq(ibv_cq* native) {
     const std::scoped_lock held{here.mutex};
     std::erase(here.queues, &of);
   }
-  wait_for_acknowledged(*native, native->comp_events_completed, of.events);
-  wait_for_acknowledged(*native, native->async_events_completed, of.async_events);
-  of.entry->generation.fetch_add(1);
-  of.entry->ring.seal = 0;
+  const bool is_copy = here.fabric->is_copy();
+  if (!is_copy) {
+    wait_for_acknowledged(*native, native->comp_events_completed, of.events);
+    wait_for_acknowledged(*native, native->async_events_completed, of.async_events);
+    of.entry->generation.fetch_add(1);
+    of.entry->ring.seal = 0;
+  }
   here.fabric->release(of.arena);
-  of.entry->owner.store(0, std::memory_order_release);
+  if (!is_copy) of.entry->owner.store(0, std::memory_order_release);
   pthread_cond_destroy(&native->cond);
   pthread_mutex_destroy(&native->mutex);
   delete &of;

@@ -63,9 +63,7 @@ class fabric {
   }
 
   ~fabric() {
-    // Not where this is a copy that a fork made of it: its process is still there.
-    const bool is_here = me_ != 0 && maker_ == ::getpid();
-    if (is_here && file_.lock()) {
+    if (me_ != 0 && !is_copy() && file_.lock()) {
       const segment_file::unlock guard{file_};
       abandon(me_);
       file_.mark_presence(F_UNLCK);
@@ -80,6 +78,9 @@ class fabric {
 
   segment& shared() const noexcept { return *segment_; }
   std::uint32_t me() const noexcept { return me_; }
+  /// Whether this is the copy in a process that has forked from the one on the fabric, which is
+  /// still there: nothing shared may be changed.
+  bool is_copy() const noexcept { return maker_ != ::getpid(); }
   const std::string& path() const noexcept { return file_.path(); }
   /// Tells this fabric from others, and from one of the same name before or after it.
   std::uint64_t identity() const noexcept { return file_.identity(); }
@@ -138,6 +139,10 @@ class fabric {
   }
 
   void release(const arena_name& of) noexcept {
+    if (is_copy()) {
+      const std::scoped_lock held{mapping_};
+      return retire(of.index);
+    }
     arena_entry& entry = segment_->arenas[of.index];
     ::unlink(arena_path(of.index, of.generation).data());
     entry.generation.store(of.generation + 1, std::memory_order_release);

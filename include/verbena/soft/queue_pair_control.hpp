@@ -42,10 +42,13 @@ inline result<void> open_receive_queue(context& here, receive_queue& into, std::
 
 inline void close_receive_queue(context& here, receive_queue& of) {
   if (of.entry == nullptr) return;
-  of.entry->generation.fetch_add(1);
-  of.entry->ring.seal = 0;
+  const bool is_copy = here.fabric->is_copy();
+  if (!is_copy) {
+    of.entry->generation.fetch_add(1);
+    of.entry->ring.seal = 0;
+  }
   here.fabric->release(of.arena);
-  of.entry->owner.store(0, std::memory_order_release);
+  if (!is_copy) of.entry->owner.store(0, std::memory_order_release);
   of.entry = nullptr;
 }
 
@@ -296,14 +299,17 @@ inline int query_qp(ibv_qp* native, ibv_qp_attr* into, int, ibv_qp_init_attr* ma
 inline int destroy_qp(ibv_qp* native) {
   queue_pair& of = queue_pair::of(native);
   context& here = context::of(native->context);
-  of.entry->state.store(IBV_QPS_RESET, std::memory_order_seq_cst);
-  of.entry->number = 0;
-  if (!receives_rest(here, of)) return EBUSY;
+  const bool is_copy = here.fabric->is_copy();
+  if (!is_copy) {
+    of.entry->state.store(IBV_QPS_RESET, std::memory_order_seq_cst);
+    of.entry->number = 0;
+    if (!receives_rest(here, of)) return EBUSY;
+  }
   {
     const std::scoped_lock held{here.mutex};  // as get_async_event()
     here.queue_pairs[of.index].store(nullptr, std::memory_order_release);
   }
-  wait_for_acknowledged(*native, native->events_completed, of.async_events);
+  if (!is_copy) wait_for_acknowledged(*native, native->events_completed, of.async_events);
   for (completion_queue* each : {of.send_queue, of.receive_completions}) {
     const std::scoped_lock held{each->mutex};
     std::erase(each->attached, &of);
@@ -315,7 +321,7 @@ inline int destroy_qp(ibv_qp* native) {
   close_receive_queue(here, of.receives);
   if (of.shared_receives != nullptr) --of.shared_receives->users;
   here.first_positions[of.index] = of.posted;
-  of.entry->owner.store(0, std::memory_order_release);
+  if (!is_copy) of.entry->owner.store(0, std::memory_order_release);
   --domain::of(native->pd).users;
   pthread_cond_destroy(&native->cond);
   pthread_mutex_destroy(&native->mutex);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -10,6 +9,7 @@
 #include <verbena/soft/async.hpp>
 #include <verbena/soft/builder.hpp>
 #include <verbena/soft/cm/table.hpp>
+#include <verbena/soft/forked.hpp>
 #include <verbena/soft/knob_list.hpp>
 #include <verbena/soft/seam_call.hpp>
 #include <verbena/soft/shared_receive_control.hpp>
@@ -33,18 +33,18 @@ inline constexpr verbs::control_table table{
     .get_cq_event = seam_call<control::get_cq_event>::call,
     .ack_cq_events = control::ack_cq_events,
     .create_qp = seam_call<control::create_qp>::call,
-    .modify_qp = seam_call<control::modify_qp, ENOMEM>::call,
-    .query_qp = control::query_qp,
+    .modify_qp = seam_call<control::modify_qp, failing::by_number>::call,
+    .query_qp = seam_call<control::query_qp, failing::by_number>::call,
     .destroy_qp = control::destroy_qp,
     .create_srq = seam_call<control::create_srq>::call,
-    .modify_srq = control::modify_srq,
+    .modify_srq = seam_call<control::modify_srq, failing::by_number>::call,
     .query_srq = control::query_srq,
     .destroy_srq = control::destroy_srq,
     .create_ah = control::create_ah,
     .destroy_ah = control::destroy_ah,
     .create_qp_ex = seam_call<builder::create>::call,
     .to_qp_ex = builder::extended,
-    .get_async_event = control::get_async_event,
+    .get_async_event = seam_call<control::get_async_event>::call,
     .ack_async_event = control::ack_async_event,
     .allocate = seam_call<control::allocate>::call,
     .release = control::release,
@@ -83,6 +83,7 @@ inline result<verbs::device> open(std::string_view asked) {
   made->native.ops.req_notify_cq = soft::req_notify_cq;
   made->native.ops.post_srq_recv = soft::post_srq_recv;
   pthread_mutex_init(&made->native.mutex, nullptr);
+  forked::watch(*made);
   if (const int number = control::open_async(*made); number != 0) {
     control::close_device(&made.release()->native);
     return system_failure(number, "cannot make the descriptors of " + std::string{name});

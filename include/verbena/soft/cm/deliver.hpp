@@ -78,7 +78,7 @@ inline int watch(identifier& of) noexcept {
 }
 
 inline void unwatch(identifier& of) noexcept {
-  if (std::exchange(of.watched, false))
+  if (std::exchange(of.watched, false) && !of.here->fabric->is_copy())
     ::epoll_ctl(of.on->native.fd, EPOLL_CTL_DEL, of.socket, nullptr);
 }
 

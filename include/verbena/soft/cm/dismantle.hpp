@@ -52,7 +52,7 @@ inline void drop_events(identifier& of) {
 
 /// Ends what the id is doing and tells the peer; no event of it waits any more or will come.
 inline void stop(identifier& of) {
-  switch (of.now) {
+  switch (of.here->fabric->is_copy() ? state::over : of.now) {
     case state::connecting: refuse(of, timed_out); break;
     case state::requested:
     case state::accepted:

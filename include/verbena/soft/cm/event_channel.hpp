@@ -96,6 +96,7 @@ struct event_channel {
 
   /// Lets the descriptor wake for what there is now.
   void settle() noexcept {
+    if (here->fabric->is_copy()) return;  // the descriptors are the parent's too
     const bool wanted = has_event();
     if (wanted != is_pending) {
       std::uint64_t count = 1;
