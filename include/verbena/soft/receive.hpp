@@ -94,6 +94,22 @@ inline bool has_told(const receive_slot& of) noexcept {
   return true;
 }
 
+/// Whether the completion of a receive that its taker has told of is in its queue, or has been
+/// polled. Under a fabric::work_lock.
+[[gnu::cold, gnu::noinline]] inline bool has_come(fabric& on, const receive_slot& of) noexcept {
+  const std::uint64_t told = of.told.load(std::memory_order_acquire);
+  const std::uint64_t queue = told >> 48;
+  const std::uint64_t next = told & ((std::uint64_t{1} << 48) - 1);
+  if (next == 0 || queue >= completion_queue_limit) return false;
+  const completion_queue_entry& entry = on.shared().completion_queues[queue];
+  if (next <= entry.head.load(std::memory_order_acquire)) return true;
+  const ring_view ring = look(on, entry.ring, entry.owner.load(std::memory_order_acquire));
+  if (ring.base == nullptr || ring.stride != completion_stride) return false;
+  const auto& slot = reinterpret_cast<const completion_slot*>(ring.base)[(next - 1) & ring.mask];
+  const std::uint64_t turn = slot.turn.load(std::memory_order_acquire);
+  return position_of(turn) > next - 1 || (position_of(turn) == next - 1 && what_of(turn) == full);
+}
+
 /// Whether the receive at `at` is the next to be told of: all before it have been. Receives of one
 /// queue complete in the order of posting, also where several send to it; so who comes second waits
 /// for the first, unless that has died or does not end.
@@ -104,7 +120,7 @@ inline bool has_told(const receive_slot& of) noexcept {
     const receive_slot& before = slot_at(ring, at - 1);
     const std::uint64_t turn = before.turn.load(std::memory_order_acquire);
     const bool is_held = at != 0 && position_of(turn) == at - 1 && what_of(turn) == claimed;
-    if (!is_held || has_told(before)) return true;
+    if (!is_held || has_come(on, before)) return true;
     const std::int64_t now = fabric::coarse_now();
     if (latest == 0) latest = now + 100'000'000;
     if (!on.claimer_lives(turn) || now > latest) return false;

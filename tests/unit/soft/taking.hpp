@@ -33,4 +33,23 @@ inline void tell(const side& on, std::uint32_t number, const verbena::soft::take
   soft::complete_there(here, unused, pair.owner, pair.completion_queue, what);
 }
 
+/// Claims the place of that completion, and says so in the receive, as one that dies before it has
+/// written it.
+inline void begin_to_tell(const side& on, std::uint32_t number,
+                          const verbena::soft::taken_receive& taken) {
+  namespace soft = verbena::soft;
+  soft::fabric& fabric = *context::of(on.native).fabric;
+  soft::segment& shared = fabric.shared();
+  const soft::queue_pair_entry& pair = shared.queue_pairs[number % soft::queue_pair_limit];
+  const std::uint32_t index = pair.completion_queue;
+  soft::completion_queue_entry& queue = shared.completion_queues[index];
+  const std::scoped_lock guard{fabric.work_on(0)};
+  const soft::ring_view ring = soft::look(fabric, queue.ring, queue.owner);
+  auto* const slots = reinterpret_cast<soft::completion_slot*>(ring.base);
+  const std::uint64_t at = queue.tail;
+  soft::claims_of(slots, ring.mask)[at & ring.mask] =
+      soft::make_turn(at, fabric.me(), soft::claimed);
+  taken.slot->told = soft::make_told(index, at);
+}
+
 }  // namespace soft_test
