@@ -31,7 +31,7 @@ static_assert(every_field());
 static_assert(sizeof(vb::work_request_id) == 8);
 
 // A datagram's id is of no queue pair where owners are compared, and leads to its own.
-constexpr auto datagram = vb::work_request_id::make(
-    vb::operation::receive, 0x7'ffffU | vb::work_request_id::apart, 9, 3);
+constexpr auto datagram =
+    vb::work_request_id::make(vb::operation::receive, 0x7'ffffU | vb::work_request_id::apart, 9, 3);
 static_assert(datagram.owner() != 0x7'ffff && datagram.queue_pair() == 0x7'ffff);
 static_assert(datagram.place() == 0xffff && datagram.position() == 9 && datagram.token() == 3);
