@@ -18,19 +18,19 @@ class forked {
   static void watch(context& of) {
     static const int once = ::pthread_atfork(before, in_parent, in_child);
     (void)once;
-    const std::scoped_lock held{mutex_};
-    open_.push_back(&of);
+    const std::scoped_lock held{guard};
+    opened.push_back(&of);
   }
   static void forget(const context& of) noexcept {
-    const std::scoped_lock held{mutex_};
-    std::erase(open_, &of);
+    const std::scoped_lock held{guard};
+    std::erase(opened, &of);
   }
 
  private:
-  static void before() { mutex_.lock(); }
-  static void in_parent() { mutex_.unlock(); }
+  static void before() { guard.lock(); }
+  static void in_parent() { guard.unlock(); }
   static void in_child() {
-    for (context* each : open_) {
+    for (context* each : opened) {
       ibv_context_ops& calls = each->native.ops;
       calls.post_send = [](ibv_qp*, ibv_send_wr* work, ibv_send_wr** refused) {
         *refused = work;
@@ -56,11 +56,11 @@ class forked {
         }
       }
     }
-    mutex_.unlock();
+    guard.unlock();
   }
 
-  static inline std::mutex mutex_;
-  static inline std::vector<context*> open_;
+  static inline std::mutex guard;
+  static inline std::vector<context*> opened;
 };
 
 }  // namespace verbena::soft
