@@ -17,6 +17,7 @@
 #include <verbena/connection/completion_queue_core.hpp>
 #include <verbena/connection/deadline.hpp>
 #include <verbena/connection/endpoint_descriptor.hpp>
+#include <verbena/connection/fit.hpp>
 #include <verbena/connection/options.hpp>
 #include <verbena/connection/receive_ring_core.hpp>
 #include <verbena/operation/legality.hpp>
@@ -52,11 +53,8 @@ class attachment {
       asked.receive_depth = 0;
       asked.receive_pieces = 0;
     }
-    if (queue != nullptr && queue->native() == nullptr)
-      return error{errc::moved_from, "making an endpoint on a completion queue"};
-    if (queue != nullptr && queue->native()->context != device.native_handle()) {
-      return error{errc::mismatch, "the completion queue is of another opened device than " +
-                                       device.name() + ", though it may have the same name"};
+    if (queue != nullptr) {
+      BOOST_OUTCOME_TRY(queue->usable_on(device, "making an endpoint on a completion queue"));
     }
     if (device.is_iwarp() && Transport::queue_pair_type != IBV_QPT_RC) {
       return error{errc::not_supported, std::string{"transport::"} +
@@ -65,9 +63,9 @@ class attachment {
                                             " (iWARP: transport::rc alone)"};
     }
     const bool own = queue == nullptr;
-    BOOST_OUTCOME_TRY(fit(device, asked, receives != nullptr));
+    BOOST_OUTCOME_TRY(fit::to_device(device, asked, receives != nullptr));
     if (own) {
-      BOOST_OUTCOME_TRY(fit_own_queue(device, asked));
+      BOOST_OUTCOME_TRY(fit::to_completion_queue(device, asked));
     }
     BOOST_OUTCOME_TRY(auto port, device.port(asked.port));
     if (port.state != IBV_PORT_ACTIVE) {
@@ -289,61 +287,6 @@ class attachment {
     attachment& self;
   };
 
-  /// Lowers or refuses what the device can not do.
-  static result<void> fit(const verbs::device& device, verbena::options& asked, bool has_ring) {
-    const ibv_device_attr& limits = device.attributes();
-    const auto depth_limit = std::min<std::uint32_t>(static_cast<std::uint32_t>(limits.max_qp_wr),
-                                                     work_queue_positions::depth_limit);
-    const auto pieces = static_cast<std::uint32_t>(limits.max_sge);
-    struct {
-      const char* name;
-      std::uint32_t& value;
-      std::uint32_t limit;
-    } const fields[] = {{"send_depth", asked.send_depth, depth_limit},
-                        {"receive_depth", asked.receive_depth, depth_limit},
-                        {"send_pieces", asked.send_pieces, pieces},
-                        {"receive_pieces", asked.receive_pieces, pieces}};
-    for (const auto& field : fields) {
-      if ((field.value != 0 || has_ring) && field.value <= field.limit) continue;
-      if (field.value == 0 || asked.capacity == capacity::exact) {
-        return error{errc::capacity, std::string{field.name} + " " + std::to_string(field.value) +
-                                         "; " + device.name() + " allows 1 to " +
-                                         std::to_string(field.limit)};
-      }
-      field.value = field.limit;
-    }
-    const auto named = static_cast<unsigned>(asked.max_mtu);
-    if (named < IBV_MTU_256 || named > IBV_MTU_4096) {
-      return error{std::make_error_code(std::errc::invalid_argument),
-                   "max_mtu " + std::to_string(named) + " is none of the enumerators of mtu, " +
-                       std::to_string(IBV_MTU_256) + " to " + std::to_string(IBV_MTU_4096)};
-    }
-    asked.retries = std::min<std::uint8_t>(asked.retries, 7);
-    asked.receiver_not_ready_retries = std::min<std::uint8_t>(asked.receiver_not_ready_retries, 7);
-    const auto clamp_reads = [](std::uint8_t wanted, int most) {
-      return static_cast<std::uint8_t>(std::min<int>(wanted, std::max(most, 0)));
-    };
-    asked.reads_asked = clamp_reads(asked.reads_asked, limits.max_qp_init_rd_atom);
-    asked.reads_answered = clamp_reads(asked.reads_answered, limits.max_qp_rd_atom);
-    return success();
-  }
-
-  /// Lowers or refuses depths that no completion queue of the device can hold together.
-  static result<void> fit_own_queue(const verbs::device& device, verbena::options& asked) {
-    const auto most = static_cast<std::uint32_t>(device.attributes().max_cqe);
-    if (asked.send_depth + asked.receive_depth <= most) return success();
-    if (asked.capacity == capacity::exact || most < 2) {
-      return error{errc::capacity, "send_depth " + std::to_string(asked.send_depth) +
-                                       " and receive_depth " + std::to_string(asked.receive_depth) +
-                                       "; a completion queue of " + device.name() + " holds " +
-                                       std::to_string(most)};
-    }
-    asked.receive_depth =
-        std::min(asked.receive_depth, most - std::min(asked.send_depth, most / 2));
-    asked.send_depth = std::min(asked.send_depth, most - asked.receive_depth);
-    return success();
-  }
-
   template <class Transport, class Signaling, class Posting>
   result<void> start(const ibv_port_attr& port) {
     port_ = port;
@@ -359,7 +302,7 @@ class attachment {
     const feature lacking = lacking_features<Transport>(device());
     BOOST_OUTCOME_TRY(
         make_queue_pair(wanted, Posting::uses_qp_ex ? send_ops<Transport>(lacking) : 0));
-    BOOST_OUTCOME_TRY(check_granted());
+    BOOST_OUTCOME_TRY(fit::to_grant(device(), options_, granted_));
     // Up to rdma-core 44 its ibv_wr_set_sge_list takes all pieces for as long as the first, and
     // its ibv_wr_set_inline_data_list counts none of them.
     if (Posting::uses_qp_ex && device().is_rxe()) granted_.max_send_sge = 1;
@@ -472,25 +415,6 @@ class attachment {
 
   static std::uint8_t in_a_byte(std::uint32_t pieces) noexcept {
     return static_cast<std::uint8_t>(std::min(pieces, 255U));
-  }
-
-  result<void> check_granted() {
-    struct {
-      const char* name;
-      std::uint32_t asked;
-      std::uint32_t granted;
-    } const fields[] = {{"send_depth", options_.send_depth, granted_.max_send_wr},
-                        {"receive_depth", options_.receive_depth, granted_.max_recv_wr},
-                        {"send_pieces", options_.send_pieces, granted_.max_send_sge},
-                        {"receive_pieces", options_.receive_pieces, granted_.max_recv_sge}};
-    for (const auto& field : fields) {
-      if (field.granted >= field.asked) continue;
-      if (options_.capacity == capacity::at_most && field.granted != 0) continue;
-      return error{errc::capacity, std::string{field.name} + " " + std::to_string(field.asked) +
-                                       "; " + device().name() + " granted " +
-                                       std::to_string(field.granted)};
-    }
-    return success();
   }
 
   /// How long the completions of flushed requests may take to come. siw has made them all when the

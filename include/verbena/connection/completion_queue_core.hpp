@@ -124,6 +124,15 @@ class completion_queue_core {
   std::uint32_t reserved() const noexcept { return reserved_; }
   std::uint32_t connections() const noexcept { return connections_; }
 
+  /// Errors: errc::moved_from, with what is being done; errc::mismatch where it was made on another
+  /// device, or by another opening of the same one.
+  result<void> usable_on(const verbs::device& device, const char* doing) const {
+    if (native() == nullptr) return error{errc::moved_from, doing};
+    if (native()->context == device.native_handle()) return success();
+    return error{errc::mismatch, "the completion queue is of another opened device than " +
+                                     device.name() + ", though it may have the same name"};
+  }
+
   /// A place for a queue pair whose queues hold `depth` requests together. Errors: errc::capacity.
   result<queue_pair_state*> attach(std::uint32_t depth) {
     if (depth > entries() - reserved_) {

@@ -35,12 +35,7 @@ class receive_ring_core {
                                                            const receive_ring_options& asked) {
     const verbs::device& device = domain.device();
     BOOST_OUTCOME_TRY(device.usable("making a receive ring on a device"));
-    if (queue->native() == nullptr)
-      return error{errc::moved_from, "making a receive ring on a completion queue"};
-    if (queue->native()->context != device.native_handle()) {
-      return error{errc::mismatch, "the completion queue is of another opened device than " +
-                                       device.name() + ", though it may have the same name"};
-    }
+    BOOST_OUTCOME_TRY(queue->usable_on(device, "making a receive ring on a completion queue"));
     if (device.is_siw()) {
       return error{errc::not_supported, "a receive ring on " + device.name() +
                                             " (the kernel's siw makes shared receive queues, but "
