@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <thread>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "catch.hpp"
 #include "device.hpp"
 #include "fixture/links.hpp"
+#include "fixture/words.hpp"
 
 namespace vb = verbena;
 
@@ -161,6 +163,43 @@ TEMPLATE_TEST_CASE("ordering: a write with immediate finds its data there, and t
     CHECK(all_are(on.there, round));
     on.ends.here.wait(soon);
   }
+}
+
+TEMPLATE_TEST_CASE("FC-28 a target that a completion tells of a write sees all of it", "[ordering]",
+                   rc, uc) {
+  VERBENA_DEVICE_OR_SKIP(device);
+  VERBENA_UC_OR_SKIP(device, TestType);
+  two<TestType> on{device};
+  auto answer = device.allocate<std::uint64_t, vb::sink>(1);
+  constexpr std::uint64_t messages = 200;
+  const bool immediates = on.ends.here.capabilities().immediates;
+  REQUIRE(on.ends.there.post(vb::receive(on.inbox.first(1))));
+  // It knows of the writes by its completions alone, and lets the next one overwrite what it saw.
+  auto target = std::async(std::launch::async, [&] {
+    std::vector<std::uint64_t> expected(words);
+    std::uint64_t torn = 0;
+    for (std::uint64_t round = 1; round <= messages; ++round) {
+      on.take(1);
+      links::fill(expected, round * words);
+      if (!links::same(on.there.elements(), expected)) ++torn;
+      if (!on.ends.there.post(vb::receive(on.inbox.first(1)))) return messages;
+      if (!on.ends.there.post(vb::send(on.there.first(1)))) return messages;
+    }
+    return torn;
+  });
+  const auto to = on.writable();
+  for (std::uint64_t round = 1; round <= messages; ++round) {
+    links::fill(on.here.elements(), round * words);
+    REQUIRE(on.ends.here.post(vb::receive(answer)));
+    if (immediates && round % 2 == 0) {
+      REQUIRE(on.ends.here.post(vb::write_with_immediate(on.here, to, 1)));
+    } else {
+      REQUIRE(on.ends.here.post(vb::write(on.here, to), vb::send(on.here.first(1))));
+    }
+    on.ends.here.wait(soon);
+    REQUIRE(answer[0] == round * words);
+  }
+  CHECK(target.get() == 0);
 }
 
 TEMPLATE_TEST_CASE("ordering: of two writes to one place the later stays", "[ordering]", rc, uc) {
