@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <future>
 
-#include "child.hpp"
 #include "side.hpp"
+#include "taker.hpp"
 #include "taking.hpp"
 
 using namespace soft_test;
@@ -64,21 +64,12 @@ TEST_CASE("soft: receives are flushed after the one that a peer is filling", "[s
 
 TEST_CASE("soft: a receive that a dead peer had taken is flushed in its turn", "[soft]") {
   const std::string fabric = fabric_name();
-  child dying{[&](child& parent) {
-    const side on{fabric};
-    const auto number = static_cast<std::uint32_t>(parent.hear());
-    soft::taken_receive taken;
-    if (take(on, number, taken) != soft::taking::got) ::_exit(3);
-    parent.say(1);
-    parent.hear();
-  }};
+  taker dying{fabric};
   side on{fabric};
   end one{on};
   one.connect(one.pair->qp_num);
   for (std::uint64_t id = 1; id <= 3; ++id) REQUIRE(one.receive(id, {}) == 0);
-  dying.say(one.pair->qp_num);
-  REQUIRE(dying.hear() == 1);
-  dying.end();
+  dying.take_and_die(one.pair->qp_num);
   REQUIRE(one.modify(IBV_QPS_ERR, 0) == 0);
   for (std::uint64_t id = 1; id <= 3; ++id)
     CHECK(status_of(one.receives, id) == IBV_WC_WR_FLUSH_ERR);
@@ -114,19 +105,9 @@ TEST_CASE("soft: a datagram does not overtake another", "[soft]") {
 
 TEST_CASE("soft: a datagram does not overtake one whose sender dies as it tells of it", "[soft]") {
   const std::string fabric = fabric_name();
-  child dying{[&](child& parent) {
-    const side on{fabric};
-    const auto number = static_cast<std::uint32_t>(parent.hear());
-    soft::taken_receive taken;
-    if (take(on, number, taken) != soft::taking::got) ::_exit(3);
-    begin_to_tell(on, number, taken);
-    parent.say(1);
-    parent.hear();
-  }};
+  taker dying{fabric, begin_to_tell};
   mailbox to{fabric};
-  dying.say(to.one.pair->qp_num);
-  REQUIRE(dying.hear() == 1);
-  dying.end();
+  dying.take_and_die(to.one.pair->qp_num);
   std::vector<std::uint64_t> got;
   for (std::uint64_t id = 1; got.size() < 2 && id < 1000; ++id) {  // datagrams are lost at first
     REQUIRE(to.send(id) == 0);
@@ -139,18 +120,9 @@ TEST_CASE("soft: a datagram does not overtake one whose sender dies as it tells 
 
 TEST_CASE("soft: a datagram after one whose sender has died takes its receive at once", "[soft]") {
   const std::string fabric = fabric_name();
-  child dying{[&](child& parent) {
-    const side on{fabric};
-    const auto number = static_cast<std::uint32_t>(parent.hear());
-    soft::taken_receive taken;
-    if (take(on, number, taken) != soft::taking::got) ::_exit(3);
-    parent.say(1);
-    parent.hear();
-  }};
+  taker dying{fabric};
   mailbox to{fabric};
-  dying.say(to.one.pair->qp_num);
-  REQUIRE(dying.hear() == 1);
-  dying.end();
+  dying.take_and_die(to.one.pair->qp_num);
   REQUIRE(to.send(1) == 0);
   CHECK(status_of(to.one.receives, 1) == IBV_WC_SUCCESS);
   REQUIRE(to.send(2) == 0);

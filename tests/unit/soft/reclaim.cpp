@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "child.hpp"
 #include "side.hpp"
+#include "taker.hpp"
 #include "taking.hpp"
 
 using namespace soft_test;
@@ -8,41 +9,20 @@ namespace soft = verbena::soft;
 
 namespace {
 
-void take(const side& on, std::uint32_t number) {
-  soft::taken_receive taken;
-  if (take(on, number, taken) != soft::taking::got) ::_exit(3);
-}
-
-/// A process that has taken a receive and is then killed.
-void take_and_die(child& with, std::uint32_t number) {
-  with.say(number);
-  REQUIRE(with.hear() == 1);
-  with.end();
-}
-std::function<void(child&)> taker(const std::string& fabric) {
-  return [fabric](child& parent) {
-    const auto number = static_cast<std::uint32_t>(parent.hear());
-    const side on{fabric};
-    take(on, number);
-    parent.say(1);
-    parent.hear();
-  };
-}
-
 std::uint32_t place(const side& of) { return soft::place_of(context::of(of.native).fabric->me()); }
 
 }  // namespace
 
 TEST_CASE("soft: a datagram receive that a dead process had taken", "[soft]") {
   const std::string fabric = fabric_name();
-  child first{taker(fabric)};
+  taker first{fabric};
   end_options with;
   with.type = IBV_QPT_UD;
   side here{fabric};
   end one{here, with};
   one.connect(0);
   REQUIRE(one.receive(7, {here.piece(0, 128)}) == 0);
-  take_and_die(first, one.pair->qp_num);
+  first.take_and_die(one.pair->qp_num);
   side there{fabric};  // takes the place of the dead process
   CHECK(place(there) == 1);
   end other{there, with};
@@ -65,16 +45,8 @@ TEST_CASE("soft: a datagram receive that a dead process had taken", "[soft]") {
 
 TEST_CASE("soft: a shared receive that a dead process had taken", "[soft]") {
   const std::string fabric = fabric_name();
-  child first{taker(fabric)};
-  child teller{[&fabric](child& parent) {
-    const auto number = static_cast<std::uint32_t>(parent.hear());
-    const side on{fabric};
-    soft::taken_receive taken;
-    if (take(on, number, taken) != soft::taking::got) ::_exit(3);
-    tell(on, number, taken);
-    parent.say(1);
-    parent.hear();
-  }};
+  taker first{fabric};
+  taker teller{fabric, tell};
   side here{fabric};
   ibv_srq_init_attr asked{};
   asked.attr = {2, 1, 0};
@@ -104,7 +76,7 @@ TEST_CASE("soft: a shared receive that a dead process had taken", "[soft]") {
     };
     REQUIRE(receive(1) == 0);
     SECTION("goes to the next write with an immediate") {
-      take_and_die(first, one.pair->qp_num);
+      first.take_and_die(one.pair->qp_num);
       ibv_send_wr work{};
       work.wr_id = 5;
       work.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -117,13 +89,13 @@ TEST_CASE("soft: a shared receive that a dead process had taken", "[soft]") {
       CHECK(here.word(0) == 13);
     }
     SECTION("goes to the next sender") {
-      take_and_die(first, one.pair->qp_num);
+      first.take_and_die(one.pair->qp_num);
       send(11);
       CHECK(status_of(one.receives, 1) == IBV_WC_SUCCESS);
       CHECK(here.word(64) == 11);
     }
     SECTION("is its owner's once it has been told of") {
-      take_and_die(teller, one.pair->qp_num);
+      teller.take_and_die(one.pair->qp_num);
       soft::taken_receive taken;
       CHECK(take(there, one.pair->qp_num, taken) == soft::taking::empty);
       REQUIRE(receive(2) == 0);
@@ -139,7 +111,7 @@ TEST_CASE("soft: a shared receive that a dead process had taken", "[soft]") {
     }
     SECTION("does not keep its owner from posting") {
       REQUIRE(receive(2) == 0);
-      take_and_die(first, one.pair->qp_num);
+      first.take_and_die(one.pair->qp_num);
       const side again{fabric};  // in the place of the dead process
       send(11);
       CHECK(status_of(one.receives, 2) == IBV_WC_SUCCESS);

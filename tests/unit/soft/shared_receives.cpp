@@ -3,9 +3,9 @@
 
 #include <new>
 
-#include "child.hpp"
 #include "interrupted.hpp"
 #include "side.hpp"
+#include "taker.hpp"
 #include "taking.hpp"
 
 using namespace soft_test;
@@ -73,15 +73,7 @@ TEST_CASE("soft: the memory of shared receives is of the shared queue's domain",
 
 TEST_CASE("soft: a receive is not taken over while its owner uses its slot again", "[soft]") {
   const std::string fabric = fabric_name();
-  child dying{[&](child& parent) {
-    const side on{fabric};
-    const auto number = static_cast<std::uint32_t>(parent.hear());
-    soft::taken_receive taken;
-    if (take(on, number, taken) != soft::taking::got) ::_exit(3);
-    tell(on, number, taken);
-    parent.say(1);
-    parent.hear();
-  }};
+  taker dying{fabric, tell};
   side here{fabric};
   side there{fabric};
   const shared receives{here, here.domain, 1};
@@ -90,9 +82,7 @@ TEST_CASE("soft: a receive is not taken over while its owner uses its slot again
   one.connect(other.pair->qp_num);
   other.connect(one.pair->qp_num);
   REQUIRE(receives.receive(1, nullptr) == 0);
-  dying.say(one.pair->qp_num);
-  REQUIRE(dying.hear() == 1);
-  dying.end();  // before it gave back what it had told of
+  dying.take_and_die(one.pair->qp_num);  // before it gave back what it had told of
   CHECK(status_of(one.receives, 1) == IBV_WC_SUCCESS);
   std::this_thread::sleep_for(10ms);  // until it is known to be dead
   soft::taking by_another = soft::taking::got;
