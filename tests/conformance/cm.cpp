@@ -16,6 +16,7 @@
 #include "device.hpp"
 #include "fixture/cm_link.hpp"
 #include "mentions.hpp"
+
 namespace {
 
 /// An assertion in another thread, where those of the tests race with its own: whoever gets the
@@ -261,7 +262,8 @@ TEST_CASE("cm: many clients at once", "[cm]") {
   // the 32 take longer loses some. They fail then, and not before.
   const auto patience = device.domain().device().is_iwarp() ? 5s : 60s;
   auto port = quiet_link::listener::open(device, {host(), 0}, {.backlog = 2 * count}).value();
-  // Made here and one by one: siw lacks memory now and then where many threads make queues at once.
+  // Made here: siw refuses one for want of memory now and then, and in a thread of its own a client
+  // that was not made would be waited for without end.
   std::vector<quiet_end> asking;
   std::vector<quiet_end> answering;
   for (int i = 0; i < count; ++i) {

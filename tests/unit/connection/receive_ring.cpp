@@ -80,9 +80,14 @@ TEST_CASE("a ring that can not be refilled breaks its connections") {
     }
   };
   take(15);
-  CHECK_FALSE(test.there->capabilities().send_depth == 0);
+  CHECK(test.there->capabilities().send_depth != 0);
   take(16);  // as many as are posted together
-  CHECK_THROWS_AS(test.there->post(vb::send(text)), vb::failure);
+  try {
+    (void)test.there->post(vb::send(text));
+    FAIL("it was posted");
+  } catch (const vb::failure& failed) {
+    CHECK(failed.code() == vb::errc::broken);
+  }
 }
 
 TEST_CASE("FC-23 on a ring too, a long write that fails tells why, once") {
