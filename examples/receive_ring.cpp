@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// As send_receive, but the one that listens has a ring: it need not know how many messages will
-// come, nor count them with its peer. However many connections there are, each is an endpoint made
-// on the same ring, and a message tells which of them it came by.
+// As send_receive, but the one that listens has a ring: 16 places take any number of messages, and
+// none is posted by the program. However many connections there are, each is an endpoint made on
+// the same ring, and a message tells which of them it came by.
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -29,6 +29,7 @@ template <class Connection>
 struct roles {
   static std::string listen(const arguments& given, const vb::device& device) {
     using completion = typename Connection::policies::completion;
+    // Two places on the queue: the ring's and the connection's.
     vb::completion_queue<completion> queue{device, {.entries = 1024, .connections = 2}};
     const vb::receive_ring ring{
         device, queue, {.messages = 16, .bytes = static_cast<std::uint32_t>(given.size)}};
