@@ -295,7 +295,7 @@ TEST_CASE("ring: connections made by RDMA CM outlive the ring's owner", "[ring][
   pair.there.close();
   // With the last connection the ring has gone: its place on the queue is free again.
   const auto entries = static_cast<std::uint32_t>(in.queue.native_handle()->cqe);
-  in.ring.emplace(device, in.queue, vb::receive_ring_options{entries - 15, 64});
+  const vb::receive_ring again{device, in.queue, {entries - 15, 64}};
 }
 
 TEST_CASE("ring: a connection on it takes no receives of its own", "[ring]") {
