@@ -3,7 +3,6 @@
 #include <chrono>
 #include <utility>
 
-#include <verbena/soft.hpp>
 #include <verbena/verbena.hpp>
 
 #include "catch.hpp"

@@ -9,7 +9,6 @@
 #include <string>
 #include <utility>
 
-#include <verbena/soft.hpp>
 #include <verbena/verbena.hpp>
 
 #include "catch.hpp"

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include <verbena/soft.hpp>
+#include <verbena/soft/soft_device.hpp>
 
 #include "../../catch.hpp"
 

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include <verbena/soft.hpp>
+#include <verbena/soft/soft_device.hpp>
 
 #include "../../../catch.hpp"
 
