@@ -97,9 +97,56 @@ inline int dealloc_pd(ibv_pd* native) {
     owner.violated("a protection domain is deallocated under its users");
     return EBUSY;
   }
-  owner.died(kind::domain, gone.context);
+  if (gone.base != nullptr) {
+    --gone.base->users;
+    if (gone.thread != nullptr) --gone.thread->users;
+  }
+  owner.died(gone.base != nullptr ? kind::parent_domain : kind::domain, gone.context);
   delete &gone;
   return 0;
+}
+
+inline ibv_td* alloc_td(ibv_context* native, ibv_td_init_attr* asked) {
+  machine& owner = machine::of(native);
+  const std::scoped_lock held{owner.lock};
+  if (const auto refused = owner.refuse.next(call::alloc_td)) return null(*refused);
+  if (asked->comp_mask != 0) return null(EINVAL);
+  auto* made = new thread_domain{};
+  made->context = native;
+  owner.born(kind::thread_domain, made->context);
+  return made;
+}
+
+inline int dealloc_td(ibv_td* native) {
+  machine& owner = machine::of(native->context);
+  const std::scoped_lock held{owner.lock};
+  if (const auto refused = owner.refuse.next(call::dealloc_td)) return *refused;
+  thread_domain& gone = machine::of(native);
+  if (gone.users != 0) {
+    owner.violated("a thread domain is deallocated under its parent domains");
+    return EBUSY;
+  }
+  owner.died(kind::thread_domain, gone.context);
+  delete &gone;
+  return 0;
+}
+
+inline ibv_pd* alloc_parent_domain(ibv_context* native, ibv_parent_domain_init_attr* asked) {
+  machine& owner = machine::of(native);
+  const std::scoped_lock held{owner.lock};
+  if (const auto refused = owner.refuse.next(call::alloc_parent_domain)) return null(*refused);
+  if (asked->pd == nullptr || asked->comp_mask != 0) return null(EINVAL);
+  auto* made = new domain{};
+  made->context = native;
+  made->handle = asked->pd->handle;
+  made->base = &machine::of(asked->pd);
+  ++made->base->users;
+  if (asked->td != nullptr) {
+    made->thread = &machine::of(asked->td);
+    ++made->thread->users;
+  }
+  owner.born(kind::parent_domain, made->context);
+  return made;
 }
 
 inline ibv_mr* reg_mr(ibv_pd* native, void* address, std::size_t length, int access) {
@@ -449,6 +496,9 @@ inline constexpr verbena::verbs::control_table table{
     .destroy_qp = destroy_qp,
     .create_qp_ex = create_qp_ex,
     .to_qp_ex = to_qp_ex,
+    .alloc_td = alloc_td,
+    .dealloc_td = dealloc_td,
+    .alloc_parent_domain = alloc_parent_domain,
     .cm = nullptr,
 };
 

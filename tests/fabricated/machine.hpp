@@ -190,6 +190,7 @@ class machine {
     return *static_cast<context*>(native_context)->owner;
   }
   static domain& of(ibv_pd* object) { return *static_cast<domain*>(object); }
+  static thread_domain& of(ibv_td* object) { return *static_cast<thread_domain*>(object); }
   static region& of(ibv_mr* object) { return *static_cast<region*>(object); }
   static channel& of(ibv_comp_channel* object) { return *static_cast<channel*>(object); }
   static completion_queue& of(ibv_cq* object) { return *static_cast<completion_queue*>(object); }
@@ -222,14 +223,15 @@ class machine {
   }
 
   /// Whether local memory may be used so by a request in `in`; otherwise that is a violation.
-  void check_local(const ibv_pd* in, const ibv_sge& piece, bool filled) {
+  void check_local(ibv_pd* in, const ibv_sge& piece, bool filled) {
     if (!checks_keys) return;
     const auto found = std::find_if(regions.begin(), regions.end(),
                                     [&](const region* each) { return each->lkey == piece.lkey; });
     if (found == regions.end()) return violated("a request uses an lkey that no region has");
     const region& used = **found;
     const auto first = reinterpret_cast<std::uintptr_t>(used.addr);
-    if (used.pd != in) violated("a request uses memory of another protection domain");
+    if (used.pd != of(in).protects())
+      violated("a request uses memory of another protection domain");
     if (piece.length == 0)
       violated("a request has a piece of no bytes, which adapters read as 2^31");
     if (piece.addr < first || piece.addr + piece.length > first + used.length) {

@@ -41,7 +41,7 @@ class attachment {
   /// A queue pair in INIT, which can already take receives, or takes those of `receives`. Without a
   /// `queue` it gets one of its own. Errors: errc::capacity naming the option, what was asked and
   /// allowed; errno of the verbs.
-  template <class Transport, class Signaling, class Posting>
+  template <class Transport, class Signaling, class Posting, class Threading>
   static result<std::unique_ptr<attachment>> create(const verbs::protection_domain& domain,
                                                     verbena::options asked,
                                                     std::shared_ptr<core> queue,
@@ -82,7 +82,7 @@ class attachment {
     }
     auto made = std::make_unique<attachment>(token{}, domain, asked, std::move(queue), own,
                                              std::move(receives));
-    BOOST_OUTCOME_TRY((made->template start<Transport, Signaling, Posting>(port)));
+    BOOST_OUTCOME_TRY((made->template start<Transport, Signaling, Posting, Threading>(port)));
     return made;
   }
 
@@ -287,7 +287,7 @@ class attachment {
     attachment& self;
   };
 
-  template <class Transport, class Signaling, class Posting>
+  template <class Transport, class Signaling, class Posting, class Threading>
   result<void> start(const ibv_port_attr& port) {
     port_ = port;
     ibv_qp_init_attr wanted{};
@@ -300,8 +300,12 @@ class attachment {
     wanted.cap.max_recv_sge = options_.receive_pieces;
     if (ring_ != nullptr) wanted.srq = ring_->slots().native_handle();
     const feature lacking = lacking_features<Transport>(device());
+    verbs::thread_domain thread;
+    if constexpr (!Threading::any_thread) {
+      BOOST_OUTCOME_TRY(thread, verbs::thread_domain::create_if_any(domain_));
+    }
     BOOST_OUTCOME_TRY(
-        make_queue_pair(wanted, Posting::uses_qp_ex ? send_ops<Transport>(lacking) : 0));
+        make_queue_pair(wanted, Posting::uses_qp_ex ? send_ops<Transport>(lacking) : 0, thread));
     BOOST_OUTCOME_TRY(fit::to_grant(device(), options_, granted_));
     // Up to rdma-core 44 its ibv_wr_set_sge_list takes all pieces for as long as the first, and
     // its ibv_wr_set_inline_data_list counts none of them.
@@ -362,14 +366,15 @@ class attachment {
 
   /// What an adapter can take inline can not be asked: where less is welcome, less is tried until
   /// it takes that.
-  result<void> make_queue_pair(const ibv_qp_init_attr& wanted, std::uint64_t send_ops) {
+  result<void> make_queue_pair(const ibv_qp_init_attr& wanted, std::uint64_t send_ops,
+                               const verbs::thread_domain& thread) {
     // 28 bytes and their header are no longer than the two pieces of memory that a request has.
     std::uint32_t bytes = options_.inline_bytes.value_or(28);
     const bool exact = options_.inline_bytes && options_.capacity == capacity::exact;
     for (;; bytes /= 2) {
       ibv_qp_init_attr asked = wanted;
       asked.cap.max_inline_data = bytes;
-      auto made = verbs::queue_pair::create(domain_, asked, kept(), send_ops);
+      auto made = verbs::queue_pair::create(domain_, asked, kept(), send_ops, thread);
       const bool too_long = !made && made.error() == std::errc::invalid_argument && bytes != 0;
       if (too_long && !exact) continue;
       if (send_ops != 0 && !made &&

@@ -146,10 +146,11 @@ class basic_endpoint {
   static result<basic_endpoint> create(const verbs::protection_domain& domain, options asked,
                                        std::shared_ptr<queue_core> queue,
                                        std::shared_ptr<ring_core> ring = {}) {
-    BOOST_OUTCOME_TRY(auto made,
-                      (attachment_type::template create<transport, typename Policies::signaling,
-                                                        typename Policies::posting>(
-                          domain, asked, std::move(queue), std::move(ring))));
+    BOOST_OUTCOME_TRY(
+        auto made,
+        (attachment_type::template create<transport, typename Policies::signaling,
+                                          typename Policies::posting, typename Policies::threading>(
+            domain, asked, std::move(queue), std::move(ring))));
     return basic_endpoint{std::move(made)};
   }
 

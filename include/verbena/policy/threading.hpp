@@ -21,7 +21,8 @@ concept tells_whether_any_thread_posts = requires {
 };
 
 /// Axis "threading": what guards a connection's posts. `mutex` is held for the whole of a post;
-/// `any_thread` says that another thread may poll meanwhile.
+/// `any_thread` says that another thread may poll meanwhile; without it the provider is asked to
+/// take no locks either.
 template <class P>
 concept threading_policy = has_mutex<P> && tells_whether_any_thread_posts<P>;
 

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -46,6 +47,11 @@ inline void* allocate_pages(ibv_context*, std::size_t bytes) {
 }
 inline void release_pages(ibv_context*, void* memory, std::size_t) { std::free(memory); }
 
+inline ibv_td* no_thread_domain(ibv_context*, ibv_td_init_attr*) {
+  errno = EOPNOTSUPP;
+  return nullptr;
+}
+
 inline std::optional<error> nothing_to_say(ibv_context*) { return std::nullopt; }
 
 /// The device seam: every verbs call that is not a data-path call inlined through
@@ -80,6 +86,9 @@ struct control_table {
   int (*destroy_ah)(ibv_ah*) = nullptr;
   ibv_qp* (*create_qp_ex)(ibv_context*, ibv_qp_init_attr_ex*) = nullptr;
   ibv_qp_ex* (*to_qp_ex)(ibv_qp*) = nullptr;  ///< null for one made without send_ops_flags
+  ibv_td* (*alloc_td)(ibv_context*, ibv_td_init_attr*) = no_thread_domain;
+  int (*dealloc_td)(ibv_td*) = nullptr;  ///< as the next, null where there is no thread domain
+  ibv_pd* (*alloc_parent_domain)(ibv_context*, ibv_parent_domain_init_attr*) = nullptr;
   int (*get_async_event)(ibv_context*, ibv_async_event*) = nullptr;
   void (*ack_async_event)(ibv_async_event*) = nullptr;
   /// Memory for buffers of this device: `bytes` is a multiple of the page size.

@@ -8,24 +8,29 @@
 #include <utility>
 
 #include <verbena/verbs/protection_domain.hpp>
+#include <verbena/verbs/thread_domain.hpp>
 
 namespace verbena::verbs {
 
-/// Owner of a queue pair. Move-only; keeps its protection domain and completion queue.
+/// Owner of a queue pair. Move-only; keeps its domains and completion queue.
 class queue_pair {
  public:
   queue_pair() = default;
 
   /// Creates one as `asked` says; `asked.cap` holds what was granted afterwards.
   /// `queues` keeps the completion queues named in `asked`. With `send_ops` (IBV_QP_EX_WITH_*) it
-  /// is the qp_base of an ibv_qp_ex that builds these; EOPNOTSUPP where there is no such.
+  /// is the qp_base of an ibv_qp_ex that builds these; EOPNOTSUPP where there is no such. Unless
+  /// `thread` is empty, one thread at a time may use it.
   static result<queue_pair> create(const protection_domain& domain, ibv_qp_init_attr& asked,
-                                   std::shared_ptr<const void> queues, std::uint64_t send_ops = 0) {
+                                   std::shared_ptr<const void> queues, std::uint64_t send_ops = 0,
+                                   const thread_domain& thread = {}) {
     const control_table& calls = domain.device().table();
     const ibv_qp_cap wanted = asked.cap;
+    ibv_pd* const in =
+        thread.native_handle() != nullptr ? thread.native_handle() : domain.native_handle();
     errno = 0;
-    ibv_qp* native = send_ops == 0 ? calls.create_qp(domain.native_handle(), &asked)
-                                   : create_extended(domain, asked, send_ops);
+    ibv_qp* native = send_ops == 0 ? calls.create_qp(in, &asked)
+                                   : create_extended(domain.device(), in, asked, send_ops);
     BOOST_OUTCOME_TRY(domain.device().checked(null_errno(native), [&] {
       return "cannot create a queue pair on " + domain.device().name() + " with " +
              std::to_string(wanted.max_send_wr) + " send and " +
@@ -39,7 +44,7 @@ class queue_pair {
         [](const control_table& table, ibv_qp* held) {
           return returned_errno(table.destroy_qp(held));
         },
-        object<ibv_qp>::parents{domain.keep(), std::move(queues)});
+        object<ibv_qp>::parents{thread.keep(), std::move(queues), domain.keep()});
     return made;
   }
 
@@ -72,9 +77,9 @@ class queue_pair {
 
  private:
   /// Null and errno where it fails, as ibv_create_qp_ex(3).
-  static ibv_qp* create_extended(const protection_domain& domain, ibv_qp_init_attr& asked,
+  static ibv_qp* create_extended(const device& on, ibv_pd* in, ibv_qp_init_attr& asked,
                                  std::uint64_t send_ops) {
-    const control_table& calls = domain.device().table();
+    const control_table& calls = on.table();
     ibv_qp* made = nullptr;
     if (calls.create_qp_ex != nullptr) {
       ibv_qp_init_attr_ex wanted{};
@@ -86,9 +91,9 @@ class queue_pair {
       wanted.qp_type = asked.qp_type;
       wanted.sq_sig_all = asked.sq_sig_all;
       wanted.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-      wanted.pd = domain.native_handle();
+      wanted.pd = in;
       wanted.send_ops_flags = send_ops;
-      made = calls.create_qp_ex(domain.device().native_handle(), &wanted);
+      made = calls.create_qp_ex(on.native_handle(), &wanted);
       if (made == nullptr) return nullptr;
       asked.cap = wanted.cap;
       // The hot path keeps one pointer for both.

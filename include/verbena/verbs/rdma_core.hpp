@@ -66,6 +66,13 @@ inline constexpr control_table rdma_core{
           return ibv_create_qp_ex(context, attributes);
         },
     .to_qp_ex = ibv_qp_to_qp_ex,
+    .alloc_td = [](ibv_context* context,
+                   ibv_td_init_attr* attributes) { return ibv_alloc_td(context, attributes); },
+    .dealloc_td = [](ibv_td* held) { return ibv_dealloc_td(held); },
+    .alloc_parent_domain =
+        [](ibv_context* context, ibv_parent_domain_init_attr* attributes) {
+          return ibv_alloc_parent_domain(context, attributes);
+        },
     .get_async_event = ibv_get_async_event,
     .ack_async_event = ibv_ack_async_event,
     .cm = &rdma_core_cm,

@@ -6,6 +6,7 @@
 #include <verbena/verbs/completion_channel.hpp>
 #include <verbena/verbs/memory_region.hpp>
 #include <verbena/verbs/queue_pair.hpp>
+#include <verbena/verbs/thread_domain.hpp>
 
 namespace verbs = verbena::verbs;
 
@@ -15,6 +16,6 @@ constexpr bool move_only =
       !std::is_copy_constructible_v<Owners> && !std::is_copy_assignable_v<Owners>) &&
      ...);
 
-static_assert(
-    move_only<verbs::device, verbs::protection_domain, verbs::memory_region,
-              verbs::completion_channel, verbs::queue_pair, verbs::cm_event_channel, verbs::cm_id>);
+static_assert(move_only<verbs::device, verbs::protection_domain, verbs::memory_region,
+                        verbs::completion_channel, verbs::queue_pair, verbs::thread_domain,
+                        verbs::cm_event_channel, verbs::cm_id>);

@@ -65,3 +65,23 @@ TEST_CASE("a fabricated device notices what no correct program does") {
   CHECK(adapter.table.dealloc_pd(domain) == 0);
   CHECK(adapter.table.close_device(context) == 0);
 }
+
+TEST_CASE("a fabricated device notices domains that go in the wrong order") {
+  fabricated::device adapter;
+  ibv_context* context = adapter.open_context();
+  ibv_pd* domain = adapter.table.alloc_pd(context);
+  ibv_td_init_attr plain{};
+  ibv_td* thread = adapter.table.alloc_td(context, &plain);
+  ibv_parent_domain_init_attr of{};
+  of.pd = domain;
+  of.td = thread;
+  ibv_pd* parent = adapter.table.alloc_parent_domain(context, &of);
+
+  CHECK(adapter.table.dealloc_td(thread) == EBUSY);
+  CHECK(adapter.table.dealloc_pd(domain) == EBUSY);
+  CHECK(adapter.take_violations().size() == 2);
+  CHECK(adapter.table.dealloc_pd(parent) == 0);
+  CHECK(adapter.table.dealloc_td(thread) == 0);
+  CHECK(adapter.table.dealloc_pd(domain) == 0);
+  CHECK(adapter.table.close_device(context) == 0);
+}

@@ -6,8 +6,9 @@
 
 namespace verbena::threading {
 
-/// One thread at a time uses a connection and its completion queue: no lock, no atomic. Builds with
-/// assertions end when two threads are found posting at once.
+/// One thread at a time uses a connection and its completion queue: no lock, no atomic, and a
+/// thread domain where the provider has one. Builds with assertions end when two threads are found
+/// posting at once.
 struct single_owner {
   using mutex = one_at_a_time;
   static constexpr bool any_thread = false;
