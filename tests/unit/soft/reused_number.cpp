@@ -3,6 +3,7 @@
 // polled. They stay, as on rxe (mlx5 takes them away): the knob is for programs that may take them
 // for the new one's. The device itself does not.
 #include <cerrno>
+#include <memory>
 
 #include "side.hpp"
 
@@ -18,7 +19,7 @@ TEST_CASE("soft knobs: completions of a queue pair whose number comes again", "[
   CAPTURE(in_another);
   end_options into;
   into.completions = first;
-  std::optional<end> one{std::in_place, on, into};
+  auto one = std::make_unique<end>(on, into);
   const std::uint32_t number = one->pair->qp_num;
   const std::uint64_t depth = one->granted.max_send_wr;
   const auto write = [&](std::uint64_t id) {
@@ -29,7 +30,7 @@ TEST_CASE("soft knobs: completions of a queue pair whose number comes again", "[
   for (std::uint64_t id = 0; id < depth; ++id) REQUIRE(write(id) == 0);
   one.reset();
   into.completions = in_another ? second : first;
-  one.emplace(on, into);
+  one = std::make_unique<end>(on, into);
   REQUIRE(one->pair->qp_num == number);
   one->connect(number);
   for (std::uint64_t id = 0; id < depth; ++id) REQUIRE(write(100 + id) == 0);
@@ -50,7 +51,7 @@ TEST_CASE("soft knobs: a queue pair whose number comes again is not thought full
   REQUIRE(queue != nullptr);
   end_options into;
   into.completions = queue;
-  std::optional<end> one{std::in_place, on, into};
+  auto one = std::make_unique<end>(on, into);
   const auto write = [&](std::uint64_t id) {
     return one->rdma(IBV_WR_RDMA_WRITE, id, on.piece(0, 8),
                      reinterpret_cast<std::uintptr_t>(on.memory + 64), on.region->rkey);
@@ -58,7 +59,7 @@ TEST_CASE("soft knobs: a queue pair whose number comes again is not thought full
   one->connect(one->pair->qp_num);
   REQUIRE(write(1) == 0);
   one.reset();
-  one.emplace(on, into);
+  one = std::make_unique<end>(on, into);
   one->connect(one->pair->qp_num);
   CHECK(status_of(queue, 1) == IBV_WC_SUCCESS);
   CHECK(write(2) == 0);
