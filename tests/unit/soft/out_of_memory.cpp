@@ -10,6 +10,7 @@
 #include <functional>
 #include <new>
 
+#include "cm/side.hpp"
 #include "side.hpp"
 
 using namespace soft_test;
@@ -202,4 +203,56 @@ TEST_CASE("soft: an id is made and bound, or not", "[soft][cm]") {
   CHECK(cm.destroy_id(other) == 0);
   CHECK(cm.destroy_id(id) == 0);
   cm.destroy_event_channel(channel);
+}
+
+TEST_CASE("soft: what RDMA CM has to tell is told later without memory left", "[soft][cm]") {
+  if (!can_fail()) {
+    WARN("skipped: a sanitizer allocates in this program");
+    return;
+  }
+  int failures = 0;
+  for (int at = 0;; ++at) {
+    CAPTURE(at);
+    REQUIRE(at < 100);
+    int of_this = 0;
+    // A call fails at that allocation, and succeeds when it is made again.
+    const auto twice = [&](auto&& call) {
+      left = at;
+      errno = 0;
+      const int first = call();
+      const int number = errno;
+      if (std::exchange(left, -1) >= 0) return first;
+      ++of_this;
+      CHECK(first != 0);
+      CHECK(number == ENOMEM);
+      return call();
+    };
+    const auto next = [&](cm_test::side& of) {
+      rdma_cm_event* got = nullptr;
+      REQUIRE(of.readable(std::chrono::seconds{10}));
+      REQUIRE(twice([&] { return of.cm.get_event(of.channel, &got); }) == 0);
+      const auto type = got->event;
+      if (type == RDMA_CM_EVENT_CONNECT_REQUEST) of.ids.push_back(got->id);
+      of.cm.ack_event(got);
+      return type;
+    };
+    cm_test::pair ends;
+    cm_test::side& client = ends.client;
+    cm_test::side& server = ends.server;
+    rdma_conn_param with = cm_test::side::parameters();
+    REQUIRE(twice([&] { return client.cm.connect(ends.active, &with); }) == 0);
+    REQUIRE(next(server) == RDMA_CM_EVENT_CONNECT_REQUEST);
+    ends.passive = server.ids.back();
+    REQUIRE(twice([&] { return server.cm.accept(ends.passive, &with); }) == 0);
+    REQUIRE(next(client) == RDMA_CM_EVENT_CONNECT_RESPONSE);
+    REQUIRE(twice([&] { return client.cm.establish(ends.active); }) == 0);
+    REQUIRE(next(server) == RDMA_CM_EVENT_ESTABLISHED);
+    REQUIRE(twice([&] { return client.cm.disconnect(ends.active); }) == 0);
+    REQUIRE(next(server) == RDMA_CM_EVENT_DISCONNECTED);
+    REQUIRE(twice([&] { return server.cm.disconnect(ends.passive); }) == 0);
+    REQUIRE(next(client) == RDMA_CM_EVENT_DISCONNECTED);
+    failures += of_this;
+    if (of_this == 0) break;
+  }
+  CHECK(failures > 5);
 }

@@ -64,6 +64,7 @@ inline int resolve_addr(rdma_cm_id* native, sockaddr* from, sockaddr* to, int) {
   if (there->is_any()) there = location::loopback(there->family, there->port);
   const std::scoped_lock held{guard};
   if (of.now != state::idle && of.now != state::bound) return minus_one(EINVAL);
+  of.on->make_room();
   if (!there->is_here()) {
     deliver(of, RDMA_CM_EVENT_ADDR_ERROR, -ENETUNREACH);
     of.on->settle();

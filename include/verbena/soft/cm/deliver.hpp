@@ -27,12 +27,14 @@ inline void give_data(const context& here, event& to, const message& from) {
   to.native.param.conn.private_data_len = static_cast<std::uint8_t>(length);
 }
 
-/// An event for an id, with the peer's message where there is one. Under the guard.
+/// An event for an id, with the peer's message where there is one. Under the guard. After
+/// make_room() of its channel, it takes no memory.
 inline void deliver(identifier& to, rdma_cm_event_type what, int status = 0,
                     const message* said = nullptr) {
   event_channel& on = *to.on;
   knobs& knobs = to.here->knobs;
-  auto made = std::make_unique<event>();
+  on.make_room();
+  auto made = on.take_blank();
   made->native.id = &to.native;
   made->native.event = what;
   made->native.status = status;
@@ -61,7 +63,8 @@ inline void deliver(identifier& to, rdma_cm_event_type what, int status = 0,
   if (what != RDMA_CM_EVENT_CONNECT_REQUEST) {
     if (knobs.cm_drop_event.is_nth()) return;
     if (knobs.cm_duplicate_event.is_nth()) {
-      auto again = std::make_unique<event>(*made);
+      auto again = on.take_blank();
+      *again = *made;
       if (again->native.param.conn.private_data != nullptr && said != nullptr)
         again->native.param.conn.private_data = again->data.data();
       on.events.push_back(std::move(again));

@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <condition_variable>
 #include <cstdint>
 #include <ctime>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -43,7 +43,8 @@ struct event_channel {
   int timer = -1;
   std::int64_t timer_at = 0;
   bool is_pending = false;
-  std::deque<std::unique_ptr<event>> events;
+  std::vector<std::unique_ptr<event>> events;
+  std::array<std::unique_ptr<event>, 2> blanks;  ///< for the next one, and for its duplicate
   std::vector<identifier*> ids;
   std::set<std::pair<std::int64_t, identifier*>> deadlines;
 
@@ -76,6 +77,20 @@ struct event_channel {
   }
 
   bool has_event() const noexcept { return !events.empty() && events.front()->due <= cm::now(); }
+
+  /// Comes before a call takes or changes what it will have to tell: throws bad_alloc while nothing
+  /// is lost.
+  void make_room() {
+    const std::size_t needed = events.size() + blanks.size();
+    if (events.capacity() < needed) events.reserve(2 * needed);
+    for (auto& each : blanks) {
+      if (!each) each = std::make_unique<event>();
+    }
+  }
+  /// One that make_room() has made.
+  std::unique_ptr<event> take_blank() noexcept {
+    return std::move(blanks[0] ? blanks[0] : blanks[1]);
+  }
 
   /// The id's next state must come by `at`; 0: it may take its time.
   void expect_by(identifier& of, std::int64_t at) {

@@ -26,7 +26,7 @@ inline int get_event(rdma_event_channel* native, rdma_cm_event** got) {
     const int number = attend(on);
     if (on.has_event()) {
       auto taken = std::move(on.events.front());
-      on.events.pop_front();
+      on.events.erase(on.events.begin());
       on.settle();
       ++taken->counted->unacknowledged;
       *got = &taken.release()->native;

@@ -68,6 +68,7 @@ inline int connect(rdma_cm_id* native, rdma_conn_param* with) {
   message what;
   what.what = message::request;
   if (of.now != state::routed || !fill(of, what, with)) return minus_one(EINVAL);
+  of.on->make_room();
   of.retry_count = what.retry_count;
   of.on->expect_by(of, answer_time(*of.here));
   of.now = state::connecting;

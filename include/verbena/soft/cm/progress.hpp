@@ -149,23 +149,19 @@ inline void receive(identifier& of) {
 
 /// Takes one peer from a listener's socket; 0 or an errno. Those not taken count in its backlog.
 inline int accept_one(identifier& listener) {
-  const int peer = ::accept4(listener.socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (peer < 0) return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED ? 0 : errno;
-  if (!same_user(peer)) {
-    ::close(peer);
-    return 0;
-  }
-  undo close_peer{[&] { ::close(peer); }};
+  // What takes memory comes first: the peer is not lost, it stays in the backlog.
   identifier& made = add_identifier(*listener.on, listener.native.context, listener.native.ps);
-  close_peer.keep();
   undo forget_it{[&] { dismantle(made); }};
-  made.socket = peer;
-  made.listener = &listener;
-  made.now = state::half_open;
-  bind_to_device(made);
   listener.half_open.push_back(&made);
+  made.listener = &listener;
   constexpr std::int64_t request_time = 5'000'000'000;
   made.on->expect_by(made, cm::now() + request_time);
+  made.socket = ::accept4(listener.socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (made.socket < 0)
+    return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED ? 0 : errno;
+  if (!same_user(made.socket)) return 0;
+  made.now = state::half_open;
+  bind_to_device(made);
   const int number = watch(made);
   if (number == 0) forget_it.keep();
   return number;
@@ -174,6 +170,7 @@ inline int accept_one(identifier& listener) {
 inline void expire(event_channel& on) {
   const std::int64_t at = cm::now();
   while (!on.deadlines.empty() && on.deadlines.begin()->first <= at) {
+    on.make_room();
     identifier& of = *on.deadlines.begin()->second;
     if (of.now == state::connecting || of.now == state::accepted) refuse(of, timed_out);
     end(of, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, -ETIMEDOUT);
@@ -191,6 +188,7 @@ inline int attend(event_channel& on) {
       on.drain();
       continue;
     }
+    on.make_room();
     identifier& of = *static_cast<identifier*>(ready.data.ptr);
     if (of.now == state::listening) {
       number = accept_one(of);

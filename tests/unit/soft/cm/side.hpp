@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <verbena/soft/soft_device.hpp>
+#include <verbena/verbs/device_list.hpp>
 
 #include "../../../catch.hpp"
 
