@@ -11,6 +11,7 @@ enum class cause : std::uint32_t {
   unsaid = 0,
   memory_forbidden = 0x736f'6601,
   atomic_not_shared = 0x736f'6602,
+  memory_unmapped = 0x736f'6603,
 };
 
 /// One sentence, static text; null for other numbers.
@@ -23,6 +24,9 @@ constexpr const char* explain_vendor_error(std::uint32_t number) noexcept {
     case cause::atomic_not_shared:
       return "the software device can not do an atomic on another process's memory that is not "
              "shared: the peer must take the memory from device::allocate";
+    case cause::memory_unmapped:
+      return "memory registered with the software device, here or at the peer, has been unmapped or "
+             "protected since: deregister memory before it goes";
     case cause::unsaid: break;
   }
   return nullptr;

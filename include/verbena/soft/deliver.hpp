@@ -91,7 +91,7 @@ struct receive_source {
                                     : transfer(on.here, region, into.address + filled,
                                                source[from].data + at, part, true);
       if (how != reached::yes) {
-        why = how == reached::forbidden ? cause::memory_forbidden : cause::unsaid;
+        why = cause_of(how);
         gone = how == reached::gone && !on.here.fabric->alive_now(on.owner);
         return IBV_WC_LOC_PROT_ERR;
       }

@@ -145,7 +145,12 @@ inline void copy_small(std::byte* to, const std::byte* from, std::size_t length)
   for (std::size_t at = 0; at < length; ++at) to[at] = from[at];
 }
 
-enum class reached { yes, gone, forbidden };
+enum class reached { yes, gone, forbidden, unmapped };
+
+constexpr cause cause_of(reached how) noexcept {
+  if (how == reached::forbidden) return cause::memory_forbidden;
+  return how == reached::unmapped ? cause::memory_unmapped : cause::unsaid;
+}
 
 /// Where a part of a region is in this process: its own memory, or shared memory that is mapped
 /// here; null for other memory. Under a fabric::work_lock.
@@ -176,6 +181,7 @@ enum class reached { yes, gone, forbidden };
       continue;
     }
     if (moved < 0 && errno == ESRCH) return reached::gone;
+    if (moved < 0 && errno == EFAULT) return reached::unmapped;
     if (moved < 0 && errno == EPERM) {
       static std::atomic<bool> said{false};
       if (!said.exchange(true)) {

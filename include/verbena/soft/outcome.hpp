@@ -35,7 +35,7 @@ struct errand {
   }
 
   outcome failed_to_reach(reached how) const noexcept {
-    return how == reached::gone ? silence() : refused(IBV_WC_REM_OP_ERR, cause::memory_forbidden);
+    return how == reached::gone ? silence() : refused(IBV_WC_REM_OP_ERR, cause_of(how));
   }
 
   /// The peer's queue pair fails with this one; unreliable ones drop what they can not take.

@@ -33,7 +33,8 @@ TEST_CASE("a failed request is explained by its status") {
 TEST_CASE("what the software device knows of a failure goes before its status") {
   std::set<std::string> said{vb::explain(vb::status::remote_operation)};
   for (const vb::soft::cause each :
-       {vb::soft::cause::memory_forbidden, vb::soft::cause::atomic_not_shared}) {
+       {vb::soft::cause::memory_forbidden, vb::soft::cause::atomic_not_shared,
+        vb::soft::cause::memory_unmapped}) {
     const vb::failed request{vb::work_request_id::make(vb::operation::send, 0, 0, 0),
                              vb::status::remote_operation, static_cast<std::uint32_t>(each), true};
     const std::string text = vb::explain(request);

@@ -48,7 +48,11 @@ TEST_CASE("soft: a peer's memory that is gone fails both ends", "[soft]") {
   REQUIRE(both.other.receive(9, {}) == 0);
   REQUIRE(both.one.rdma(opcode, 1, both.here.piece(0, 8), memory.address(), memory.region->rkey) ==
           0);
-  CHECK(status_of(both.one.sends, 1) == IBV_WC_REM_OP_ERR);
+  const auto failed = next(both.one.sends);
+  REQUIRE(failed.has_value());
+  CHECK(failed->wr_id == 1);
+  CHECK(failed->status == IBV_WC_REM_OP_ERR);
+  CHECK(failed->vendor_err == static_cast<std::uint32_t>(soft::cause::memory_unmapped));
   CHECK(soft::state_of(*soft::queue_pair::of(both.one.pair).entry) == IBV_QPS_ERR);
   CHECK(soft::state_of(*soft::queue_pair::of(both.other.pair).entry) == IBV_QPS_ERR);
   CHECK(status_of(both.other.receives, 9) == IBV_WC_WR_FLUSH_ERR);
