@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 
@@ -33,15 +35,34 @@ struct provider {
   provider() {
     std::snprintf(device.name, sizeof device.name, "accepting");
     context.device = &device;
-    context.ops.post_send = post_send;
-    context.ops.post_recv = post_recv;
-    context.ops.poll_cq = poll_cq;
+    accept();
     queue_pair.qp_base.context = &context;
     completion_queue.context = &context;
     completion_queue.cqe = 1 << 16;
   }
   provider(const provider&) = delete;
   provider& operator=(const provider&) = delete;
+
+  /// Takes back whatever functions were put in place of those that only accept.
+  void accept() {
+    context.ops.post_send = post_send;
+    context.ops.post_recv = post_recv;
+    context.ops.poll_cq = poll_cq;
+    queue_pair.wr_start = builder::start;
+    queue_pair.wr_complete = builder::complete;
+    queue_pair.wr_send = [](ibv_qp_ex*) {};
+    queue_pair.wr_send_imm = [](ibv_qp_ex*, __be32) {};
+    queue_pair.wr_rdma_read = [](ibv_qp_ex*, std::uint32_t, std::uint64_t) {};
+    queue_pair.wr_rdma_write = [](ibv_qp_ex*, std::uint32_t, std::uint64_t) {};
+    queue_pair.wr_rdma_write_imm = [](ibv_qp_ex*, std::uint32_t, std::uint64_t, __be32) {};
+    queue_pair.wr_atomic_cmp_swp = [](ibv_qp_ex*, std::uint32_t, std::uint64_t, std::uint64_t,
+                                      std::uint64_t) {};
+    queue_pair.wr_atomic_fetch_add = [](ibv_qp_ex*, std::uint32_t, std::uint64_t, std::uint64_t) {};
+    queue_pair.wr_set_sge = [](ibv_qp_ex*, std::uint32_t, std::uint64_t, std::uint32_t) {};
+    queue_pair.wr_set_sge_list = [](ibv_qp_ex*, std::size_t, const ibv_sge*) {};
+    queue_pair.wr_set_inline_data = [](ibv_qp_ex*, void*, std::size_t) {};
+    queue_pair.wr_set_inline_data_list = [](ibv_qp_ex*, std::size_t, const ibv_data_buf*) {};
+  }
 
   ibv_device device{};
   ibv_context context{};

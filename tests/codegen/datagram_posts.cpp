@@ -118,10 +118,15 @@ class datagram_collector {
   void add(const std::string& name) {
     constexpr bool checks = Policies::accounting::checks;
     const auto by_hand = [](auto* function) {
-      return measured{reinterpret_cast<const void*>(function), [=] {
+      return measured{reinterpret_cast<const void*>(function),
+                      [=] {
                         return effect(function(&queue, twin_locals.data(), destinations.data(),
                                                token, first_number),
                                       queue);
+                      },
+                      [=](std::uint64_t rounds) {
+                        return repeat(rounds, std::array{&queue}, function, &queue,
+                                      twin_locals.data(), destinations.data(), token, first_number);
                       }};
     };
     auto* const ours = post_datagrams<Policies, What, Pieces, Count>;
@@ -135,6 +140,10 @@ class datagram_collector {
                     [=] {
                       return effect(ours(state, locals.data(), peers.data(), token, first_number),
                                     state);
+                    },
+                    [=](std::uint64_t rounds) {
+                      return repeat(rounds, std::array{&state}, ours, state, locals.data(),
+                                    peers.data(), token, first_number);
                     }},
                    by_hand(twin::post_datagrams<Twin, Pieces, Count, checks, false>),
                    by_hand(twin::post_datagrams<Twin, Pieces, Count, checks, true>)});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <span>
 #include <string>
@@ -162,17 +163,27 @@ std::vector<std::uint64_t> effect(const auto& result, const State* (*books)(std:
 }
 
 measured measure(vb::polled (*function)(completion_queue&, tally&)) {
-  return {reinterpret_cast<const void*>(function), [function] {
+  return {reinterpret_cast<const void*>(function),
+          [function] {
             return effect<vb::queue_pair_state>(
                 function(queue(), found),
                 [](std::size_t i) -> const vb::queue_pair_state* { return states()[i]; });
+          },
+          [function](std::uint64_t rounds) {
+            return repeat(rounds, states(), function, queue(), found);
           }};
 }
 measured measure(twin::outcome (*function)(twin::completion_queue*, tally*)) {
-  return {reinterpret_cast<const void*>(function), [function] {
+  return {reinterpret_cast<const void*>(function),
+          [function] {
             return effect<twin::queue>(
                 function(&twin_queue, &found),
                 [](std::size_t i) -> const twin::queue* { return &twin_queues[i]; });
+          },
+          [function](std::uint64_t rounds) {
+            std::array<twin::queue*, connections> books;
+            for (std::size_t i = 0; i < connections; ++i) books[i] = &twin_queues[i];
+            return repeat(rounds, books, function, &twin_queue, &found);
           }};
 }
 

@@ -337,14 +337,24 @@ using twin_function = twin::outcome (*)(twin::queue*, const twin::local*, const 
 
 template <class Local, class Remote>
 measured measure(verbena_function<Local, Remote> function, const Local* here, const Remote* there) {
-  return {reinterpret_cast<const void*>(function), [=] {
+  return {reinterpret_cast<const void*>(function),
+          [=] {
             return effect(function(state, here, there, token, first_number, second_number), state);
+          },
+          [=](std::uint64_t rounds) {
+            return repeat(rounds, std::array{&state}, function, state, here, there, token,
+                          first_number, second_number);
           }};
 }
 [[maybe_unused]] measured measure(twin_function function, const twin::local* here,
                                   const twin::remote* there) {
-  return {reinterpret_cast<const void*>(function), [=] {
+  return {reinterpret_cast<const void*>(function),
+          [=] {
             return effect(function(&queue, here, there, token, first_number, second_number), queue);
+          },
+          [=](std::uint64_t rounds) {
+            return repeat(rounds, std::array{&queue}, function, &queue, here, there, token,
+                          first_number, second_number);
           }};
 }
 

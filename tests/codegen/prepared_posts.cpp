@@ -97,6 +97,10 @@ class prepared_collector {
                       [=] {
                         auto chain = make();
                         return effect(ours(state, chain), state);
+                      },
+                      [=](std::uint64_t rounds) {
+                        auto chain = make();
+                        return repeat(rounds, std::array{&state}, ours, state, chain);
                       }},
                      {reinterpret_cast<const void*>(by_hand),
                       [=] {
@@ -104,6 +108,12 @@ class prepared_collector {
                         twin::prepared::prepare<Twin, Pieces>(&chain, &queue, here, there, token,
                                                               {first_number, second_number});
                         return effect(by_hand(&queue, &chain), queue);
+                      },
+                      [=](std::uint64_t rounds) {
+                        twin::prepared::chain<Requests, Pieces> chain;
+                        twin::prepared::prepare<Twin, Pieces>(&chain, &queue, here, there, token,
+                                                              {first_number, second_number});
+                        return repeat(rounds, std::array{&queue}, by_hand, &queue, &chain);
                       }},
                      measure(usual, here, there),
                      most});
