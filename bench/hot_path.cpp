@@ -1,178 +1,199 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Time from the program's line to the provider's call and back, on a device that accepts
-// everything: each pair is hand-written verbs and verbena. Times are for reading; tests/codegen
-// decides by counts. Neither half is inlined into the loop.
+// everything, of every comparison of tests/codegen: NAME/by_hand, NAME/verbena and, where there is
+// one, NAME/usual. Each time includes what `repeat` does between two rounds, the same for all.
+// Times are for reading; tests/codegen decides by counts.
+#include <algorithm>
 #include <array>
 #include <cstddef>
-#include <memory>
-#include <span>
+#include <cstdint>
+#include <cstdio>
+#include <map>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <benchmark/benchmark.h>
 
-#include <verbena/chain/post.hpp>
-#include <verbena/connection/completion_queue_core.hpp>
-#include <verbena/connection/core_policies.hpp>
-#include <verbena/policy/accounting/unchecked.hpp>
-#include <verbena/policy/policy_set.hpp>
-
 #include "../tests/codegen/accepting.hpp"
-#include "../tests/codegen/twin_poll.hpp"
-#include "../tests/codegen/twin_post.hpp"
-
-namespace vb = verbena;
+#include "../tests/codegen/comparison.hpp"
 
 namespace {
 
-constexpr std::uint32_t domain = 7;
-std::array<std::byte, 256> memory;
-std::array<std::byte*, 64> ring;
-
-template <class State>
-State made_state() {
-  State made{};
-  made.memory_mask = 63;
-  made.domain = domain;
-  made.max_message = 1U << 20;
-  made.send_pieces = 16;
-  made.receive_pieces = 16;
-  made.read_pieces = 16;
-  made.signal_window = 1;
-  made.sends.capacity = 64;
-  made.receives.capacity = 64;
-  return made;
-}
-template <class State>
-void retire_all(State& of) {
-  of.sends.retired = of.sends.posted;
-  of.receives.retired = of.receives.posted;
+void time_side(benchmark::State& run, const comparison& pair, const measured& side) {
+  constexpr int batch = 1000;
+  pair.prepare();
+  accepting::instance.accept();  // prepare may have put functions there that note what they get
+  const std::uint64_t first = side.repeat(1);
+  std::uint64_t last = first;
+  while (run.KeepRunningBatch(batch)) last = side.repeat(batch);
+  if (last != first) run.SkipWithError("a later round does something else than the first");
 }
 
-const vb::view<std::byte, vb::rights::local_write> local{std::span{memory}.first(64), vb::lkey{1},
-                                                         domain};
-const vb::remote_region<std::byte, vb::rights::remote_read | vb::rights::remote_write> remote{
-    0x7000'0000, 64, vb::rkey{2}};
-const std::array<twin::local, 2> twin_locals{
-    {{memory.data(), 64, 1, domain}, {memory.data(), 64, 1, domain}}};
-const std::array<twin::remote, 2> twin_remotes{{{0x7000'0000, 64, 2}, {0x7000'0000, 64, 2}}};
-
-template <class Accounting>
-using policies = vb::core_of<vb::policies<Accounting>>;
-
-/// The hand-written half of a pair.
-template <class Post>
-void by_hand(benchmark::State& run, Post post) {
-  auto queue = made_state<twin::queue>();
-  queue.qp = &accepting::instance.queue_pair.qp_base;
-  std::array<void*, 64> data{};
-  queue.memory_at = data.data();
-  for (auto _ : run) {
-    benchmark::DoNotOptimize(post(&queue, twin_locals.data(), twin_remotes.data(), 0, 0, 0));
-    retire_all(queue);
-  }
-}
-/// verbena's.
-template <class Post>
-void by_verbena(benchmark::State& run, Post post) {
-  auto state = made_state<vb::queue_pair_state>();
-  state.queue_pair = &accepting::instance.queue_pair.qp_base;
-  state.memory_at = ring.data();
-  for (auto _ : run) {
-    benchmark::DoNotOptimize(post(state));
-    retire_all(state);
-  }
-}
-
-template <class Accounting>
-void add(const std::string& accounting) {
-  constexpr bool checks = Accounting::checks;
-  using chosen = policies<Accounting>;
-  const auto pair = [&](const std::string& name, auto twin_post, auto post) {
-    benchmark::RegisterBenchmark((accounting + "/" + name + "/by_hand").c_str(),
-                                 [=](benchmark::State& run) { by_hand(run, twin_post); });
-    benchmark::RegisterBenchmark((accounting + "/" + name + "/verbena").c_str(),
-                                 [=](benchmark::State& run) { by_verbena(run, post); });
+/// What a round costs without the function under measurement.
+constexpr const char* nothing = "nothing";
+void time_nothing(benchmark::State& run) {
+  struct alignas(64) books {
+    std::array<std::byte, 64> bytes{};
   };
-  constexpr auto every = twin::signal::every;
-  pair("send", twin::post_one<twin::send, 1, every, checks>,
-       [](auto& state)
-           __attribute__((noinline)) { return vb::chain::post<chosen>(state, vb::send(local)); });
-  pair("read", twin::post_one<twin::read, 1, every, checks>,
-       [](auto& state) __attribute__((noinline)) {
-         return vb::chain::post<chosen>(state, vb::read(local, remote));
-       });
-  pair("write", twin::post_one<twin::write, 1, every, checks>,
-       [](auto& state) __attribute__((noinline)) {
-         return vb::chain::post<chosen>(state, vb::write(local, remote));
-       });
-  pair("receive", twin::receive_one<1, checks>, [](auto& state) __attribute__((noinline)) {
-    return vb::chain::post<chosen>(state, vb::receive(local));
-  });
-  pair("two_writes", twin::post_two<twin::write, 1, every, checks>,
-       [](auto& state) __attribute__((noinline)) {
-         return vb::chain::post<chosen>(state, vb::write(local, remote), vb::write(local, remote));
-       });
-  pair("two_receives", twin::receive_two<1, checks>, [](auto& state) __attribute__((noinline)) {
-    return vb::chain::post<chosen>(state, vb::receive(local), vb::receive(local));
-  });
-}
-
-/// Sixteen writes that have completed, polled at once.
-void fill_completions(std::uint32_t owner) {
-  static std::array<ibv_wc, twin::batch> entries;
-  for (std::uint32_t i = 0; i < entries.size(); ++i) {
-    entries[i] = {};
-    entries[i].wr_id = vb::work_request_id::make(vb::operation::write, owner, i, i).word;
-  }
-  accepting::completions = entries.data();
-  accepting::completion_count = twin::batch;
-}
-
-void poll_by_hand(benchmark::State& run) {
-  fill_completions(0);
-  auto state = made_state<twin::queue>();
-  twin::completion_queue queue{&accepting::instance.completion_queue, &state, 0, 1, 0, {}};
-  twin::tally found{};
-  for (auto _ : run) {
-    state.sends = {16, 0, 64};
-    benchmark::DoNotOptimize(twin::poll<twin::wants::writes>(&queue, &found));
+  constexpr int batch = 1000;
+  books one;
+  while (run.KeepRunningBatch(batch)) {
+    repeat(batch, std::array{&one}, +[](books*) { return std::uint64_t{0}; }, &one);
   }
 }
 
-[[gnu::noinline]] vb::polled poll_once(vb::completion_queue_core<vb::completion::busy_poll>& queue,
-                                       twin::tally& found) {
-  return queue.poll(vb::on(
-      [&](vb::completed<vb::write> done) {
-        found.writes += 1;
-        found.tokens += done.token();
-      },
-      [&](vb::failed) { found.failures += 1; }));
+std::vector<comparison> every_comparison() {
+  std::vector<comparison> all;
+  for (auto* registry : {post_comparisons, built_comparisons, prepared_comparisons,
+                         datagram_comparisons, poll_comparisons}) {
+    for (comparison& each : registry()) all.push_back(std::move(each));
+  }
+  return all;
 }
 
-void poll_by_verbena(benchmark::State& run) {
-  const auto queue =
-      vb::completion_queue_core<vb::completion::busy_poll>::create(accepting::open(), {1024, 1}, {})
-          .value();
-  vb::queue_pair_state& state = *queue->attach(64).value();
-  fill_completions(state.owner);
-  twin::tally found{};
-  for (auto _ : run) {
-    state.sends = {16, 0, 64};
-    benchmark::DoNotOptimize(poll_once(*queue, found));
-  }
+void add(const comparison& pair) {
+  const auto add_side = [&](const char* side, const measured& what) {
+    benchmark::RegisterBenchmark(
+        (pair.name + "/" + side).c_str(),
+        [&pair, &what](benchmark::State& run) { time_side(run, pair, what); });
+  };
+  add_side("by_hand", pair.twin);
+  add_side("verbena", pair.verbena);
+  if (pair.usual.repeat) add_side("usual", pair.usual);
 }
+
+/// The words that a comparison's name begins with and that say how is posted, or "poll".
+std::string group_of(std::string_view name) {
+  constexpr std::array<std::string_view, 9> known{"built",  "prepared",  "datagram",
+                                                  "ledger", "unchecked", "every",
+                                                  "one_in", "asked",     "unasked"};
+  if (name.starts_with("poll")) return "poll";
+  std::string group;
+  for (std::size_t end; (end = name.find(' ')) != name.npos; name.remove_prefix(end + 1)) {
+    const std::string_view word = name.substr(0, end);
+    if (std::ranges::find(known, word) == known.end()) break;
+    if (group.empty() && (word == "ledger" || word == "unchecked")) group = "list ";
+    group.append(word) += ' ';
+  }
+  return group;
+}
+
+/// Each benchmark as Google Benchmark prints it if they were chosen, and then ratios for each
+/// group.
+class reporter : public benchmark::ConsoleReporter {
+ public:
+  reporter(const std::vector<comparison>& pairs, bool prints_each)
+      : ConsoleReporter{OO_None}, pairs_{pairs}, prints_each_{prints_each} {}
+
+  bool missed() const { return missed_; }
+
+  bool ReportContext(const Context& context) override {
+    if (!prints_each_) {
+      std::printf("%zu pairs, about two minutes; --benchmark_filter=REGEX prints those it names\n",
+                  pairs_.size());
+      std::fflush(stdout);
+    }
+    return ConsoleReporter::ReportContext(context);
+  }
+
+  void ReportRuns(const std::vector<Run>& runs) override {
+    if (prints_each_) ConsoleReporter::ReportRuns(runs);
+    for (const Run& run : runs) {
+      if (run.run_type != Run::RT_Iteration) continue;
+      const std::string& name = run.run_name.function_name;
+      const double nanoseconds = run.GetAdjustedCPUTime();
+      if (nanoseconds <= 0) {  // skipped with an error
+        std::fprintf(stderr, "%s was not timed\n", name.c_str());
+        missed_ = true;
+        continue;
+      }
+      const auto [known, is_new] = fastest_.try_emplace(name, nanoseconds);
+      if (!is_new) known->second = std::min(known->second, nanoseconds);
+    }
+  }
+
+  void Finalize() override {
+    std::map<std::string, ratios> groups;
+    std::vector<std::string> order;
+    for (const comparison& pair : pairs_) {
+      const double ours = fastest(pair.name + "/verbena");
+      const double by_hand = fastest(pair.name + "/by_hand");
+      const double usual = fastest(pair.name + "/usual");
+      if (ours == 0 || by_hand == 0) continue;
+      const std::string name = group_of(pair.name);
+      const auto [group, is_new] = groups.try_emplace(name);
+      if (is_new) order.push_back(name);
+      group->second.times.push_back(by_hand);
+      group->second.to_hand.push_back(ours / by_hand);
+      if (usual != 0) group->second.to_usual.push_back(ours / usual);
+    }
+    std::printf("\n%-28s %6s %8s   %-22s   %s\n%-28s %6s %8s   %6s %7s %7s   %7s\n", "", "",
+                "by hand", "verbena / by hand", "verbena / usual", "", "pairs", "ns", "lower",
+                "median", "upper", "median");
+    for (const std::string& name : order) {
+      ratios& of = groups[name];
+      std::printf("%-28s %6zu %8.1f   %6.2f %7.2f %7.2f", name.c_str(), of.to_hand.size(),
+                  part(of.times, 0.5), part(of.to_hand, 0.25), part(of.to_hand, 0.5),
+                  part(of.to_hand, 0.75));
+      if (of.to_usual.empty()) {
+        std::puts("");
+      } else {
+        std::printf("   %7.2f\n", part(of.to_usual, 0.5));
+      }
+    }
+    if (const double round = fastest(nothing); round != 0) {
+      std::printf(
+          "%.1f ns of a post are the call and what stands around it; of a poll somewhat more.\n",
+          round);
+    }
+    std::puts("Of CPU times, for reading: the counts of tests/codegen decide.");
+  }
+
+ private:
+  struct ratios {
+    std::vector<double> times;
+    std::vector<double> to_hand;
+    std::vector<double> to_usual;
+  };
+
+  double fastest(const std::string& name) const {
+    const auto found = fastest_.find(name);
+    return found == fastest_.end() ? 0 : found->second;
+  }
+
+  static double part(std::vector<double>& of, double share) {
+    const auto place =
+        of.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(of.size() - 1));
+    std::ranges::nth_element(of, place);
+    return *place;
+  }
+
+  const std::vector<comparison>& pairs_;
+  std::map<std::string, double> fastest_;  ///< of its repetitions
+  bool prints_each_;
+  bool missed_ = false;
+};
 
 }  // namespace
 
 int main(int count, char** words) {
-  add<vb::accounting::ledger>("ledger");
-  add<vb::accounting::unchecked>("unchecked");
-  benchmark::RegisterBenchmark("poll_16_writes/by_hand", poll_by_hand);
-  benchmark::RegisterBenchmark("poll_16_writes/verbena", poll_by_verbena);
-  benchmark::Initialize(&count, words);
-  if (benchmark::ReportUnrecognizedArguments(count, words)) return 2;
-  benchmark::RunSpecifiedBenchmarks();
+  // In front, so that what the caller says goes.
+  std::string short_time = "--benchmark_min_time=0.02";
+  std::vector<char*> all{words, words + count};
+  all.insert(all.begin() + 1, short_time.data());
+  all.push_back(nullptr);
+  count = static_cast<int>(all.size() - 1);
+  benchmark::Initialize(&count, all.data());
+  if (benchmark::ReportUnrecognizedArguments(count, all.data())) return 2;
+
+  const std::vector<comparison> pairs = every_comparison();
+  benchmark::RegisterBenchmark(nothing, time_nothing);
+  for (const comparison& each : pairs) add(each);
+  reporter shown{pairs, !benchmark::GetBenchmarkFilter().empty()};
+  benchmark::RunSpecifiedBenchmarks(&shown);
   benchmark::Shutdown();
-  return 0;
+  return shown.missed() ? 1 : 0;
 }
