@@ -43,8 +43,9 @@ std::array<vb::queue_pair_state*, connections>& states() {
 std::array<twin::queue, connections> twin_queues;
 twin::completion_queue twin_queue;
 
-/// Completions of these kinds, each of the next connection's next request.
-void prepare(std::span<const vb::operation> kinds) {
+/// Completions of these kinds, each of the next connection's next request; their receives are
+/// those of datagrams or not.
+void prepare(std::span<const vb::operation> kinds, bool of_datagrams) {
   found = {};
   ring.fill(message.data());
   twin_queue = {&accepting::instance.completion_queue,
@@ -70,12 +71,16 @@ void prepare(std::span<const vb::operation> kinds) {
     const std::size_t of = i % connections;
     std::uint32_t& position = kinds[i] == vb::operation::receive ? received[of] : sent[of];
     ibv_wc entry{};
-    entry.wr_id = vb::work_request_id::make(kinds[i], states()[of]->owner, position++,
-                                            static_cast<std::uint32_t>(i + 1))
-                      .word;
+    const bool is_datagram = of_datagrams && kinds[i] == vb::operation::receive;
+    const std::uint32_t owner =
+        states()[of]->owner | (is_datagram ? vb::work_request_id::apart : 0U);
+    entry.wr_id =
+        vb::work_request_id::make(kinds[i], owner, position++, static_cast<std::uint32_t>(i + 1))
+            .word;
+    entry.src_qp = 0x1234;
     entry.status = IBV_WC_SUCCESS;
     entry.opcode = kinds[i] == vb::operation::receive ? IBV_WC_RECV : IBV_WC_SEND;
-    entry.byte_len = 8;
+    entry.byte_len = 48;
     if (i % 2 == 0) entry.wc_flags = IBV_WC_WITH_IMM;
     entry.imm_data = 0x04030201U + static_cast<std::uint32_t>(i);
     completions[i] = entry;
@@ -136,6 +141,17 @@ std::vector<std::uint64_t> effect(const auto& result, const State* (*books)(std:
       [&](vb::completed<vb::fetch_and_add> done) {
         t.additions += 1;
         t.values += done.old_value();
+      },
+      [&](vb::failed) { t.failures += 1; }));
+}
+
+[[gnu::noinline]] vb::polled poll_datagrams(completion_queue& from, tally& t) {
+  return from.poll(vb::on(
+      [&](const vb::datagram& got) {
+        t.receives += 1;
+        t.bytes += got.bytes().size();
+        t.last = got.bytes().data();
+        t.values += got.sender();
       },
       [&](vb::failed) { t.failures += 1; }));
 }
@@ -215,10 +231,11 @@ const std::vector<script> scripts{
 
 std::vector<comparison> poll_comparisons() {
   std::vector<comparison> all;
-  const auto add = [&](const std::string& handlers, auto* ours, auto* twin) {
+  const auto add = [&](const std::string& handlers, auto* ours, auto* twin,
+                       bool of_datagrams = false) {
     for (const script& each : scripts) {
       all.push_back({"poll, handling " + handlers + ": " + each.name,
-                     [&each] { prepare(each.kinds); },
+                     [&each, of_datagrams] { prepare(each.kinds, of_datagrams); },
                      1,
                      measure(ours),
                      measure(twin),
@@ -229,6 +246,7 @@ std::vector<comparison> poll_comparisons() {
   add("receives", poll_receives, twin::poll<wants::receives>);
   add("immediates", poll_immediates, twin::poll<wants::immediates>);
   add("additions", poll_additions, twin::poll<wants::additions>);
+  add("datagrams", poll_datagrams, twin::poll<wants::datagrams>, true);
   add("all", poll_all, twin::poll<wants::all>);
   return all;
 }

@@ -29,7 +29,10 @@ struct tally {
 };
 
 /// Whose completions the program wants to hear of.
-enum class wants { writes, receives, immediates, additions, all };
+enum class wants { writes, receives, immediates, additions, datagrams, all };
+
+/// In a wr_id, beside the owner: a receive of a queue pair of datagrams.
+constexpr std::uint32_t apart = 0x8'0000;
 
 TWIN_COLD void failed(queue* q, const ibv_wc* wc, tally* t) {
   const bool is_receive = ((wc->wr_id >> 36) & 0xf) == receive;
@@ -54,8 +57,20 @@ TWIN_INLINE void completion(completion_queue* cq, const ibv_wc* wc, tally* t) {
   const std::uint64_t id = wc->wr_id;
   const auto owner = static_cast<std::uint32_t>(id >> 16) & 0xfffff;
   queue* const q = &cq->queues[owner & cq->place_mask];
-  if (q->owner != owner) [[unlikely]]
+  if (q->owner != owner) {
+    if (Wants == wants::datagrams && q->owner == (owner & ~apart) &&
+        ((id >> 36) & 0xf) == receive && wc->status == IBV_WC_SUCCESS) [[likely]] {
+      const auto place = static_cast<std::uint16_t>(id);
+      retire(&q->receives, place);
+      // In front of the message are 40 bytes for the sender's GRH.
+      auto* const data = static_cast<std::byte*>(q->memory_at[place & q->memory_mask]);
+      t->receives += 1;
+      t->bytes += data != nullptr ? wc->byte_len - sizeof(ibv_grh) : 0;
+      t->last = data != nullptr ? data + sizeof(ibv_grh) : nullptr;
+      t->values += wc->src_qp;
+    }
     return;
+  }
   if (wc->status != IBV_WC_SUCCESS) [[unlikely]]
     return failed(q, wc, t);
   const auto position = static_cast<std::uint16_t>(id);
