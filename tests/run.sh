@@ -14,13 +14,12 @@ Runs every part but those named below, or the PARTs, and installs on Debian 12 w
 One line for each step; logs in build/logs. The last line is "N passed, N failed" or "N passed, N failed, N skipped".
 
   lint          format, scripts
-  dev           g++: unit, static, compile-fail, headers, readme, consumers, fuzzers, the software device,
-                the machine code of both compilers
+  dev           g++: unit, static, compile-fail, headers, readme, consumers, fuzzers, the software device
   tidy          clang-tidy over all headers
   noexceptions  unit and static tests built with -fno-exceptions
   clang         clang++-19: what the compiler alone decides
   asan          unit tests, fuzzers and the software device under AddressSanitizer and UndefinedBehaviorSanitizer
-  release       g++ -O2: examples and benchmarks build; machine code; the software device
+  release       g++ -O2: examples and benchmarks build; the machine code of both compilers; the software device
   guest         conformance and the examples on the kernel's rxe and siw, in a virtual machine
 
 Only when named:
