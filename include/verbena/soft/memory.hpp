@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include <verbena/soft/cause.hpp>
 #include <verbena/soft/objects.hpp>
 
 /// Regions and the copying between them.
