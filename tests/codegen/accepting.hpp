@@ -19,6 +19,7 @@ inline int completion_count = 0;
 
 inline int post_send(ibv_qp*, ibv_send_wr*, ibv_send_wr**) { return 0; }
 inline int post_recv(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**) { return 0; }
+inline int post_srq_recv(ibv_srq*, ibv_recv_wr*, ibv_recv_wr**) { return 0; }
 inline int poll_cq(ibv_cq*, int, ibv_wc* entries) {
   if (completion_count != 0) {
     std::memcpy(entries, completions, sizeof(ibv_wc) * static_cast<std::size_t>(completion_count));
@@ -38,6 +39,8 @@ struct provider {
     accept();
     queue_pair.qp_base.context = &context;
     completion_queue.context = &context;
+    shared_receives.context = &context;
+    region.context = &context;
     completion_queue.cqe = 1 << 16;
   }
   provider(const provider&) = delete;
@@ -47,6 +50,7 @@ struct provider {
   void accept() {
     context.ops.post_send = post_send;
     context.ops.post_recv = post_recv;
+    context.ops.post_srq_recv = post_srq_recv;
     context.ops.poll_cq = poll_cq;
     queue_pair.wr_start = builder::start;
     queue_pair.wr_complete = builder::complete;
@@ -68,11 +72,14 @@ struct provider {
   ibv_context context{};
   ibv_qp_ex queue_pair{};
   ibv_cq completion_queue{};
+  ibv_pd domain{};
+  ibv_mr region{};
+  ibv_srq shared_receives{};
 };
 
 inline provider instance;
 
-/// As much of the device seam as a completion queue is made with.
+/// As much of the device seam as a completion queue and a ring of receives are made with.
 inline constexpr verbena::verbs::control_table table = [] {
   verbena::verbs::control_table made{};
   made.close_device = [](ibv_context*) { return 0; };
@@ -85,6 +92,16 @@ inline constexpr verbena::verbs::control_table table = [] {
     return &instance.completion_queue;
   };
   made.destroy_cq = [](ibv_cq*) { return 0; };
+  made.alloc_pd = [](ibv_context*) { return &instance.domain; };
+  made.dealloc_pd = [](ibv_pd*) { return 0; };
+  made.reg_mr = [](ibv_pd*, void* memory, std::size_t bytes, int) {
+    instance.region.addr = memory;
+    instance.region.length = bytes;
+    return &instance.region;
+  };
+  made.dereg_mr = [](ibv_mr*) { return 0; };
+  made.create_srq = [](ibv_pd*, ibv_srq_init_attr*) { return &instance.shared_receives; };
+  made.destroy_srq = [](ibv_srq*) { return 0; };
   return made;
 }();
 

@@ -23,6 +23,7 @@ known:
   mov 8(%rsp), %ebx
   leaq 8(%rsp), %rdi
   testl %ebx, 8(%rsp)
+  .byte 0x66, 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0  # a long nop
   call opaque_known
   add $48, %rsp
   pop %rbx
@@ -48,11 +49,11 @@ address of(auto* function) { return reinterpret_cast<address>(function); }
 bool counts_what_is_known(const std::map<address, instruction>& code) {
   const counts found =
       step([] { known(); }, reinterpret_cast<const void*>(&known), {of(opaque_known)}, code);
-  const bool right = found.instructions == 13 && found.stores == 4 && found.calls == 1 &&
+  const bool right = found.instructions == 14 && found.stores == 4 && found.calls == 1 &&
                      found.opaque == 1 && found.frame == 56;
   if (!right) {
     std::printf(
-        "the counting is wrong: %u instructions (13), %u stores (4), %u calls (1), "
+        "the counting is wrong: %u instructions (14), %u stores (4), %u calls (1), "
         "%u opaque (1), %u bytes of frame (56)\n",
         found.instructions, found.stores, found.calls, found.opaque, found.frame);
   }
@@ -98,6 +99,7 @@ class judge {
     const ibv_qp_ex& built = accepting::instance.queue_pair;
     const std::set<address> opaque_bodies{of(calls.post_send),
                                           of(calls.post_recv),
+                                          of(calls.post_srq_recv),
                                           of(calls.poll_cq),
                                           of(opaque),
                                           of(built.wr_start),

@@ -32,9 +32,14 @@ bool is_memory(std::string_view operand) {
 // AT&T syntax: the destination is the last operand.
 instruction classify(std::string_view text) {
   text = text.substr(0, text.find('#'));
-  for (const std::string_view prefix :
-       {"notrack ", "bnd ", "lock ", "data16 ", "cs ", "rep ", "repz ", "repnz "}) {
-    if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
+  for (bool found = true; found;) {  // some stand there several times
+    found = false;
+    for (const std::string_view prefix :
+         {"notrack ", "bnd ", "lock ", "data16 ", "cs ", "rep ", "repz ", "repnz "}) {
+      if (!text.starts_with(prefix)) continue;
+      text.remove_prefix(prefix.size());
+      found = true;
+    }
   }
   const auto space = text.find(' ');
   const std::string_view name = text.substr(0, space);

@@ -18,15 +18,21 @@ enum operation : std::uint64_t {
   send_with_immediate = 4,
   write_with_immediate = 5,
   compare_and_swap = 6,
-  fetch_and_add = 7
+  fetch_and_add = 7,
+  shared_receive = 13
 };
 
 struct positions {
   std::uint32_t posted, retired, capacity;
 };
 
+struct ring;
+
 struct alignas(64) queue {
-  ibv_qp* qp;
+  union {
+    ibv_qp* qp;
+    struct ring* ring;  ///< of what stands for one
+  };
   void** memory_at;
   positions sends;
   positions receives;

@@ -29,10 +29,54 @@ struct tally {
 };
 
 /// Whose completions the program wants to hear of.
-enum class wants { writes, receives, immediates, additions, datagrams, all };
+enum class wants { writes, receives, immediates, additions, datagrams, messages, all };
 
-/// In a wr_id, beside the owner: a receive of a queue pair of datagrams.
+/// In a wr_id, beside the owner: a receive of a queue pair of datagrams, or of a ring.
 constexpr std::uint32_t apart = 0x8'0000;
+
+/// The receives of a shared receive queue, posted again when they have been read, some at a time;
+/// and the queue pairs that take from it by their numbers.
+struct ring {
+  struct place {
+    queue* of;
+    std::uint32_t number;
+  };
+  place* places;
+  std::size_t place_mask;
+  char* memory;
+  std::size_t stride;
+  std::uint32_t slots;
+  std::uint32_t batch;
+  ibv_srq* shared;
+  ibv_recv_wr* work;
+  ibv_recv_wr* first;
+  std::uint32_t free;
+};
+
+TWIN_COLD void stuck(ring* r, ibv_recv_wr* refused) {
+  r->first = refused;
+  r->free = 0;
+  for (; refused != nullptr; refused = refused->next) r->free += 1;
+  for (std::size_t i = 0; i <= r->place_mask; ++i) {
+    queue* const q = r->places[i].of;
+    if (q == nullptr) continue;
+    if (q->failure == 0) q->failure = IBV_WC_FATAL_ERR;
+    q->sends.capacity = 0;
+    q->receives.capacity = 0;
+  }
+}
+
+TWIN_INLINE void put_back(ring* r, std::uint32_t slot) {
+  if (slot >= r->slots) return;
+  r->work[slot].next = r->first;
+  r->first = &r->work[slot];
+  if (++r->free < r->batch) return;
+  ibv_recv_wr* refused = nullptr;
+  if (ibv_post_srq_recv(r->shared, r->first, &refused) != 0) [[unlikely]]
+    return stuck(r, refused);
+  r->first = nullptr;
+  r->free = 0;
+}
 
 TWIN_COLD void failed(queue* q, const ibv_wc* wc, tally* t) {
   const bool is_receive = ((wc->wr_id >> 36) & 0xf) == receive;
@@ -58,6 +102,22 @@ TWIN_INLINE void completion(completion_queue* cq, const ibv_wc* wc, tally* t) {
   const auto owner = static_cast<std::uint32_t>(id >> 16) & 0xfffff;
   queue* const q = &cq->queues[owner & cq->place_mask];
   if (q->owner != owner) {
+    if (Wants == wants::messages && q->owner == (owner & ~apart) &&
+        ((id >> 36) & 0xf) == shared_receive && wc->status == IBV_WC_SUCCESS) [[likely]] {
+      ring* const r = q->ring;
+      const auto slot = static_cast<std::uint16_t>(id);
+      std::size_t at = wc->qp_num & r->place_mask;
+      while (r->places[at].of != nullptr && r->places[at].number != wc->qp_num)
+        at = (at + 1) & r->place_mask;
+      if (queue* const from = r->places[at].of) [[likely]] {
+        const bool has_message = wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM;
+        t->receives += 1;
+        t->bytes += has_message ? wc->byte_len : 0;
+        t->last = has_message ? r->memory + slot * r->stride : nullptr;
+        t->values += from->owner;
+      }
+      return put_back(r, slot);
+    }
     if (Wants == wants::datagrams && q->owner == (owner & ~apart) &&
         ((id >> 36) & 0xf) == receive && wc->status == IBV_WC_SUCCESS) [[likely]] {
       const auto place = static_cast<std::uint16_t>(id);

@@ -219,16 +219,17 @@ class completion_queue_core {
   template <class Handlers>
   [[gnu::always_inline]] void dispatch(const ibv_wc* entries, int count, Handlers& handle) {
     static_assert(usable_handlers<Handlers>::value);
+    if (count == 0) return;
+    const ibv_wc* const end = entries + count;
 #if VERBENA_EXCEPTIONS
-    int at = 0;
     try {
-      for (; at < count; ++at) dispatch(entries[at], handle);
+      for (; entries != end; ++entries) dispatch(*entries, handle);
     } catch (...) {
-      keep(entries + at + 1, entries + count);
+      keep(entries + 1, end);
       throw;
     }
 #else
-    for (int at = 0; at < count; ++at) dispatch(entries[at], handle);
+    for (; entries != end; ++entries) dispatch(*entries, handle);
 #endif
   }
 
@@ -236,13 +237,16 @@ class completion_queue_core {
   [[gnu::always_inline]] void dispatch(const ibv_wc& entry, Handlers& handle) {
     const work_request_id id{entry.wr_id};
     queue_pair_state& state = states_[id.owner() & place_mask_];
-    if constexpr (std::invocable<Handlers&, message>) {
-      if (is_message(entry, state)) return tell_message(entry, *state.slots, handle);
-    }
-    if constexpr (std::invocable<Handlers&, datagram>) {
-      if (is_datagram(entry, state)) {
-        const std::uint32_t retired = state.receives.retire(id.position());
-        return handle(datagram{entry, state.receive_at(id.position()), retired});
+    if (state.owner != id.owner()) {
+      if constexpr (std::invocable<Handlers&, message>) {
+        if (is_apart<operation::shared_receive>(entry, state)) [[likely]]
+          return tell_message(entry, *state.slots, handle);
+      }
+      if constexpr (std::invocable<Handlers&, datagram>) {
+        if (is_apart<operation::receive>(entry, state)) [[likely]] {
+          const std::uint32_t retired = state.receives.retire(id.position());
+          return handle(datagram{entry, state.receive_at(id.position()), retired});
+        }
       }
     }
     if (state.owner != id.owner() || entry.status != IBV_WC_SUCCESS) [[unlikely]] {
@@ -269,19 +273,11 @@ class completion_queue_core {
            tell<fetch_and_add>(entry, state, retired, handle));
   }
 
-  /// Whether a receive on transport::ud has succeeded.
-  [[gnu::always_inline]] static bool is_datagram(const ibv_wc& entry,
-                                                 const queue_pair_state& state) noexcept {
-    const work_request_id id{entry.wr_id};
-    return state.owner != id.owner() && state.owner == id.queue_pair() &&
-           entry.status == IBV_WC_SUCCESS && id.what() == operation::receive;
-  }
-
-  /// Whether a receive of a ring has succeeded.
-  [[gnu::always_inline]] static bool is_message(const ibv_wc& entry,
-                                                const queue_pair_state& state) noexcept {
-    const work_request_id id{entry.wr_id};
-    return id.what() == operation::shared_receive && state.owner == id.queue_pair() &&
+  /// Whether what is told apart has succeeded: a receive on transport::ud, or one of a ring.
+  template <operation What>
+  [[gnu::always_inline]] static bool is_apart(const ibv_wc& entry,
+                                              const queue_pair_state& state) noexcept {
+    return work_request_id{entry.wr_id}.is(What, state.owner | work_request_id::apart) &&
            entry.status == IBV_WC_SUCCESS;
   }
 

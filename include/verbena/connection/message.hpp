@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include <verbena/connection/completed.hpp>
 #include <verbena/operation/receive.hpp>
@@ -21,7 +22,12 @@ class message : private completed<receive> {
   /// Whose peer has sent it; compare with connection::id().
   connection_id connection() const noexcept { return from_; }
 
-  using base::bytes;
+  /// The message; of a write with immediate empty, as its data lies where the peer wrote it.
+  std::span<std::byte> bytes() const noexcept {
+    if (is_write()) return {};
+    return {data(), size()};
+  }
+
   using base::immediate;
   using base::immediate_or;
   using base::is_write;

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include <verbena/connection/queue_pair_state.hpp>
 
@@ -16,11 +16,12 @@ class queue_pair_table {
  public:
   /// For at most `queue_pairs` at a time.
   explicit queue_pair_table(std::uint32_t queue_pairs)
-      : entries_(std::bit_ceil(std::size_t{queue_pairs} * 2)) {}
+      : mask_{std::bit_ceil(std::size_t{queue_pairs} * 2) - 1},
+        entries_{std::make_unique<entry[]>(mask_ + 1)} {}
 
   void add(std::uint32_t number, queue_pair_state& of) noexcept {
-    std::size_t at = number & mask();
-    while (entries_[at].of != nullptr) at = (at + 1) & mask();
+    std::size_t at = number & mask_;
+    while (entries_[at].of != nullptr) at = (at + 1) & mask_;
     entries_[at] = {&of, number};
   }
 
@@ -29,7 +30,7 @@ class queue_pair_table {
     std::size_t at = place_of(number);
     if (entries_[at].of == nullptr) return;
     entries_[at] = {};
-    for (at = (at + 1) & mask(); entries_[at].of != nullptr; at = (at + 1) & mask()) {
+    for (at = (at + 1) & mask_; entries_[at].of != nullptr; at = (at + 1) & mask_) {
       const entry moved = entries_[at];
       entries_[at] = {};
       add(moved.number, *moved.of);
@@ -37,13 +38,13 @@ class queue_pair_table {
   }
 
   /// Null for a number that nobody has, or nobody any more.
-  queue_pair_state* find(std::uint32_t number) const noexcept {
+  [[gnu::always_inline]] queue_pair_state* find(std::uint32_t number) const noexcept {
     return entries_[place_of(number)].of;
   }
 
   void fail(status why) noexcept {
-    for (const entry& each : entries_) {
-      if (each.of != nullptr) each.of->fail(why);
+    for (std::size_t at = 0; at <= mask_; ++at) {
+      if (entries_[at].of != nullptr) entries_[at].of->fail(why);
     }
   }
 
@@ -53,14 +54,14 @@ class queue_pair_table {
     std::uint32_t number = 0;
   };
 
-  std::size_t mask() const noexcept { return entries_.size() - 1; }
-  std::size_t place_of(std::uint32_t number) const noexcept {
-    std::size_t at = number & mask();
-    while (entries_[at].of != nullptr && entries_[at].number != number) at = (at + 1) & mask();
+  [[gnu::always_inline]] std::size_t place_of(std::uint32_t number) const noexcept {
+    std::size_t at = number & mask_;
+    while (entries_[at].of != nullptr && entries_[at].number != number) at = (at + 1) & mask_;
     return at;
   }
 
-  std::vector<entry> entries_;  // at least half of them empty
+  std::size_t mask_;
+  std::unique_ptr<entry[]> entries_;  // at least half of them empty
 };
 
 }  // namespace verbena

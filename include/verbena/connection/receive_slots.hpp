@@ -37,6 +37,7 @@ class receive_slots {
       : queue_pairs{connections},
         memory_{std::move(memory)},
         queue_{std::move(queue)},
+        native_{queue_.native_handle()},
         layout_{as},
         work_(as.slots),
         pieces_(as.slots) {
@@ -66,13 +67,13 @@ class receive_slots {
     return success();
   }
 
-  std::byte* memory_at(std::uint32_t slot) const noexcept {
+  [[gnu::always_inline]] std::byte* memory_at(std::uint32_t slot) const noexcept {
     return memory_.data() + slot * layout_.stride;
   }
 
   /// A slot has been read, or failed: it is posted again, together with others. Where that fails
   /// nothing more can be received, and every connection is broken.
-  void put_back(std::uint32_t slot) noexcept {
+  [[gnu::always_inline]] void put_back(std::uint32_t slot) noexcept {
     if (slot >= layout_.slots) return;
     chain(slot);
     if (free_ >= layout_.batch && post() != 0) [[unlikely]]
@@ -80,32 +81,38 @@ class receive_slots {
   }
 
   const layout& as() const noexcept { return layout_; }
-  ibv_srq* native_handle() const noexcept { return queue_.native_handle(); }
+  ibv_srq* native_handle() const noexcept { return native_; }
 
   queue_pair_table queue_pairs;  ///< that take from it
 
  private:
   /// What was free last is posted first: its memory is in the cache still.
-  void chain(std::uint32_t slot) noexcept {
+  [[gnu::always_inline]] void chain(std::uint32_t slot) noexcept {
     work_[slot].next = first_;
     first_ = &work_[slot];
     ++free_;
   }
 
   /// Returns a positive errno, with what has not been taken still free.
-  int post() noexcept {
+  [[gnu::always_inline]] int post() noexcept {
     ibv_recv_wr* refused = nullptr;
-    const int value = ibv_post_srq_recv(queue_.native_handle(), first_, &refused);
-    if (value == 0) [[likely]]
-      refused = nullptr;
+    const int value = ibv_post_srq_recv(native_, first_, &refused);
+    if (value != 0) [[unlikely]]
+      return keep(refused, value);
+    first_ = nullptr;
+    free_ = 0;
+    return 0;
+  }
+  [[gnu::cold, gnu::noinline]] int keep(ibv_recv_wr* refused, int value) noexcept {
     first_ = refused;
     free_ = 0;
     for (const ibv_recv_wr* left = refused; left != nullptr; left = left->next) ++free_;
-    return value == 0 ? 0 : verbs::refused_errno(value);
+    return verbs::refused_errno(value);
   }
 
   memory_type memory_;
   verbs::shared_receive_queue queue_;  // goes before the memory
+  ibv_srq* native_;
   layout layout_;
   std::vector<ibv_recv_wr> work_;
   std::vector<ibv_sge> pieces_;

@@ -43,6 +43,11 @@ struct work_request_id {
   }
   /// The same, whether or not it is told apart.
   constexpr std::uint32_t queue_pair() const noexcept { return owner() & own_mask; }
+  /// Whether it is of this operation and this owner: one comparison.
+  constexpr bool is(operation of, std::uint32_t its_owner) const noexcept {
+    const std::uint32_t both = static_cast<std::uint32_t>(word >> 16) & 0xff'ffff;
+    return both == (its_owner | static_cast<std::uint32_t>(of) << 20);
+  }
   constexpr std::uint32_t place() const noexcept { return owner() & 0xffffU; }
   constexpr std::uint16_t position() const noexcept { return static_cast<std::uint16_t>(word); }
 };
