@@ -25,9 +25,8 @@ constexpr const char* explain_vendor_error(std::uint32_t number) noexcept {
       return "the software device can not do an atomic on another process's memory that is not "
              "shared: the peer must take the memory from device::allocate";
     case cause::memory_unmapped:
-      return "memory registered with the software device, here or at the peer, has been unmapped "
-             "or "
-             "protected since: deregister memory before it goes";
+      return "memory registered with the software device, here or at the peer, has been "
+             "unmapped or protected since: deregister memory before it goes";
     case cause::unsaid: break;
   }
   return nullptr;
