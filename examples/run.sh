@@ -124,7 +124,7 @@ tell() {
       77) verdict=skipped skipped=$((skipped + 1)) details='' ;;
       *) verdict=failed failed=$((failed + 1)) ;;
     esac
-    printf '%-13s %-5s %-11s %-13s %-8s %s\n%s' "$example" "$device" "$setup" "$completion" "$verdict" "$text" "$details"
+    printf '%-20s %-5s %-11s %-13s %-8s %s\n%s' "$example" "$device" "$setup" "$completion" "$verdict" "$text" "$details"
     details=''
   done
 }
