@@ -75,7 +75,7 @@ void prepare_ring() {
   slots.emplace(
       vb::verbs::shared_receive_queue::create(domain, layout.slots, 1).value(),
       vb::receive_slots::memory_type::create(domain, layout.slots * layout.stride).value(), layout,
-      own.owner, std::uint32_t{twin_places.size() / 2});
+      own.owner, places);
   own.slots = &*slots;
   twin_places = {};
   for (std::uint32_t i = 0; i < connections; ++i) {
@@ -271,8 +271,8 @@ measured measure(twin::outcome (*function)(twin::completion_queue*, tally*)) {
                 [](std::size_t i) -> const twin::queue* { return &twin_queues[i]; });
           },
           [function](std::uint64_t rounds) {
-            std::array<twin::queue*, connections> books;
-            for (std::size_t i = 0; i < connections; ++i) books[i] = &twin_queues[i];
+            std::array<twin::queue*, places> books;
+            for (std::size_t i = 0; i < places; ++i) books[i] = &twin_queues[i];
             return repeat(rounds, books, function, &twin_queue, &found);
           }};
 }

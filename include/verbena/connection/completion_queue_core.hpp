@@ -219,7 +219,7 @@ class completion_queue_core {
   template <class Handlers>
   [[gnu::always_inline]] void dispatch(const ibv_wc* entries, int count, Handlers& handle) {
     static_assert(usable_handlers<Handlers>::value);
-    if (count == 0) return;
+    if (count == 0) return;  // before g++ computes the end: most polls are empty
     const ibv_wc* const end = entries + count;
 #if VERBENA_EXCEPTIONS
     try {
